@@ -93,7 +93,7 @@ function writeReadme() {
     return `| ${name} | ${version} | ${license} |`;
   });
   const lines = [
-    "# What the live map is made with",
+    "# Vendored packages of the live map",
     "",
     "Written by `make page` from the versions in `page/package-lock.json`; not edited by hand.",
     "The outlines are Natural Earth's (public domain) as world-atlas packs them, simplified.",

@@ -47,7 +47,7 @@ class LeafLoads(NamedTuple):
     """The leaves of a plan, with recent counts of work in each by worker."""
 
     leaves: Leaves
-    counts: NDArray[np.float64]  # [count, leaf, worker], the counts being those of BY_LEAF
+    counts: NDArray[np.float64]  # [count, leaf, worker], counts as in BY_LEAF
     held: NDArray[np.float64]  # subscriptions by leaf and worker
     loads: NDArray[np.float64]  # by leaf and worker
 
@@ -88,10 +88,10 @@ class StateStatus(NamedTuple):
 
     manifest: Manifest
     subscriptions: dict[str, int]
-    workers: list[WorkersEntry]  # of the last batch that each kind had
+    workers: list[WorkersEntry]  # of each kind's last batch
     loads: LeafLoads | None
     codes: NDArray[np.uint32]
-    lag: Lag | None  # of sources as last recorded, of sinks as they are now
+    lag: Lag | None  # sources as last recorded, sinks as they are now
     asked: PlanRequest | None = None  # a plan request that is still pending
 
 
@@ -182,7 +182,7 @@ def describe_plan(plan: PlanEntry) -> dict[str, Any]:
             facts["next_workers"] = leaves.next.workers
     if leaves.previous is not None:
         previous = leaves.previous
-        facts["beside"] = {
+        facts["older_plan"] = {
             "method": previous.method,
             "version": previous.version,
             "subscriptions": previous.subscriptions,
@@ -318,7 +318,7 @@ def format_load_metrics(status: StateStatus, most: int) -> str:
 
 
 def add_lag(out: Exposition, lag: Lag) -> None:
-    """Add the lag of sources and sinks, as far as it is known."""
+    """Add the lag of sources and sinks that is known."""
     families: dict[tuple[str, str], dict[Labels, float]] = {
         (f"source_waiting_{name}", f"{name} that are not yet read from a {where}"): {
             (("source", source.source),): getattr(source, name)
@@ -369,7 +369,7 @@ def name_in_force(entry: LeafPlanEntry) -> str:
         return entry.name if entry.name in UNPLANNED or entry.waits else "shared"
     if entry.method != "stripes":
         return entry.method
-    # Stripes are in force until enough was seen for the plan itself.
+    # Stripes are in force until the plan itself has seen enough data.
     return entry.name if entry.next is not None else entry.by_hand or entry.name
 
 

@@ -398,8 +398,7 @@ def test_only_what_was_made_here(service: Service, visit: Any) -> None:
 
 
 UNCUT = (
-    "the world is not cut. Each of the 4 workers has all subscriptions and takes objects wherever"
-    " they lie."
+    "not partitioned. Each of the 4 workers has all subscriptions and takes objects from any place."
 )
 
 
@@ -461,7 +460,7 @@ def test_one_s_own_and_everybody_s_are_told_apart(service: Service, visit: Any) 
     page.fill("#expires", "2001-01-01T00:00")
     page.click("#subscribe")
     page.wait_for_selector("#wish-error:not([hidden])")
-    assert page.inner_text("#wish-error") == "Until must lie ahead, or it would never begin"
+    assert page.inner_text("#wish-error") == "Until must be in the future"
     assert page.evaluate("document.activeElement.id") == "expires"
     at = datetime.now().replace(microsecond=0) + timedelta(hours=1)
     page.fill("#expires", at.isoformat())
@@ -476,7 +475,7 @@ def test_one_s_own_and_everybody_s_are_told_apart(service: Service, visit: Any) 
     assert rows(page, "#fact-listed") == ["1"]
     later = (at.astimezone() + timedelta(seconds=1)).isoformat()
     service.publish({"id": "o1", "lon": 0, "lat": 0, "text": "coffee", "ts": later})
-    wait_for_rows(page, ".notice strong", ["coffee has begun", "coffee has expired"])
+    wait_for_rows(page, ".notice strong", ["coffee was created", "coffee has expired"])
     wait_for_rows(page, "#fact-subscriptions", ["2"])
     assert rows(page, "#fact-listed") == ["0"]
     assert page.locator(".card").count() == 0
@@ -520,7 +519,7 @@ def test_a_dead_server_says_so_and_nothing_is_missed(service: Service, visit: An
     service.stop_gateway()
     page.wait_for_selector("#banner:not([hidden])")
     assert page.inner_text("#banner-title") == "The service does not answer"
-    assert "Last heard" in page.inner_text("#banner-detail")
+    assert "Last response at" in page.inner_text("#banner-detail")
     assert page.inner_text("#connection").strip() == "No answer"
     service.start_gateway()
     service.start_pipeline()
@@ -540,8 +539,8 @@ def test_a_service_that_is_not_well_says_what(
     service = begin(pipeline=False)
     page = visit(service, expected="503")
     page.wait_for_selector("#connection[data-state=ill]")
-    assert page.inner_text("#banner-title") == "The service is not well"
-    said = "It says: the pipeline is away; what is accepted waits for it"
+    assert page.inner_text("#banner-title") == "The service is degraded"
+    said = "Reported by the service: the pipeline is away; what is accepted waits for it"
     assert page.inner_text("#banner-detail") == said
 
 

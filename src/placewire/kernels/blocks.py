@@ -11,7 +11,7 @@ NEVER = np.int64((1 << 63) - 1)
 
 @kernel
 def codes_to_order(codes: np.ndarray) -> np.ndarray:
-    """Positions i64[n] that sort codes u32[n], ties in order: three radix passes of 11 bits."""
+    """Return positions i64[n] that sort codes u32[n] stably: three radix passes of 11 bits."""
     n = codes.size
     order = np.empty(n, np.int64)
     other = np.empty(n, np.int64)
@@ -34,7 +34,7 @@ def codes_to_order(codes: np.ndarray) -> np.ndarray:
 
 @kernel
 def slices_to_buffer(raw: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple:  # type: ignore[type-arg]
-    """The slices of `raw`, one after another: offsets i64[n + 1], bytes u8[total]."""
+    """Copy the slices of `raw` into one buffer: offsets i64[n + 1], bytes u8[total]."""
     offsets = np.empty(starts.size + 1, np.int64)
     offsets[0] = 0
     for i in range(starts.size):
@@ -50,7 +50,7 @@ def slices_to_buffer(raw: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> t
 
 @kernel
 def times_to_clock(ts_us: np.ndarray, now_us: int, ahead_us: int) -> tuple:  # type: ignore[type-arg]
-    """`now` after each event, from `now_us` before them, and which events leap too far ahead.
+    """Return `now` after each event, from `now_us` before them, and which events are too far ahead.
 
     An event more than `ahead_us` past `now` does not move it.
     """
@@ -67,5 +67,5 @@ def times_to_clock(ts_us: np.ndarray, now_us: int, ahead_us: int) -> tuple:  # t
 
 @subkernel
 def ranks_before(nano_a: int, seq_a: int, nano_b: int, seq_b: int) -> bool:
-    """Whether score and seq of `a` rank before those of `b`: score, then seq, descending."""
+    """Return true if `a` ranks before `b`: by score, then by seq, both descending."""
     return nano_a > nano_b or (nano_a == nano_b and seq_a > seq_b)

@@ -19,7 +19,7 @@ BYTE_NUMBERS = np.uint64(0x0001020304050607)
 
 @subkernel
 def byte_at(raw: Bytes, at: int) -> np.uint8:
-    """Return raw[at] for `at` >= 0, which spares the compiler the case of a negative index."""
+    """Return raw[at] for `at` >= 0; the compiler then emits no code for negative indexes."""
     return raw[np.uint64(at)]
 
 
@@ -64,7 +64,7 @@ def zero_bytes(word: np.uint64) -> np.uint64:
 
 @subkernel
 def first_mark(mask: np.uint64) -> int:
-    """Return the number, from 0, of the lowest marked byte of a mask that has one."""
+    """Return the number, from 0, of the lowest marked byte of a mask that is not empty."""
     lowest = mask & (~mask + N1)
     return int(np.int64(((lowest >> N7) * BYTE_NUMBERS) >> U56))
 
@@ -86,7 +86,7 @@ def same_bytes(
 def compare_slices(
     a: np.ndarray, a_start: int, a_end: int, b: np.ndarray, b_start: int, b_end: int
 ) -> int:
-    """Return less than, equal to or greater than 0 as slice `a` sorts against slice `b`."""
+    """A number less than, equal to or greater than 0 as slice `a` sorts against slice `b`."""
     size = min(a_end - a_start, b_end - b_start)
     for k in range(size):
         if a[a_start + k] != b[b_start + k]:

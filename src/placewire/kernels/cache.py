@@ -1,12 +1,12 @@
-"""Cache compiled kernels by their content: in a directory that may be copied, shared or shipped.
+"""Cache compiled kernels by their content, in a directory that can be copied, shared or shipped.
 
-The name of a file is a hash of all that the machine code depends on: the kernel's bytecode, that of
-every function it calls, the constants and named tuples they use, the argument types, the compiler's
-versions and the processor. A kernel that did not change is never compiled again, wherever its
-source is; one that did change never finds the code of its past.
+A file's name is a hash of all that the machine code depends on: the bytecode of the kernel and of
+every function that it calls, the constants and named tuples they use, the argument types, the
+compiler's versions and the processor. An unchanged kernel is never recompiled, wherever its source
+is; a changed kernel never loads outdated code.
 
-Kernels are looked for in the directory that `PLACEWIRE_KERNELS` names, by default the user's cache,
-then among those that a wheel brings, which are compiled for a level of x86-64.
+Kernels are looked up in the directory that `PLACEWIRE_KERNELS` names, by default the user's cache,
+then among the kernels of the wheel, which are compiled for levels of x86-64.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ SHIPPED = Path(__file__).parent / "compiled"
 SUFFIX = ".kernel"
 VARIABLE = "PLACEWIRE_KERNELS"
 FORMAT = 1
-LOCKED_FOR_S = 60.0  # no kernel takes so long
-# What a processor must have for a level of x86-64, highest first.
+LOCKED_FOR_S = 60.0  # longer than any kernel takes to compile
+# The processor features of each level of x86-64, highest level first.
 V2 = ("sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16", "sahf")
 V3 = (*V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 LEVELS = {"x86-64-v3": V3, "x86-64-v2": V2}
@@ -74,12 +74,12 @@ _watches: list[Watch] = []
 
 
 def watch_compiling(watch: Watch) -> None:
-    """Call a function with the name of each kernel that is compiled in this process from now on."""
+    """Call a function with the name of each kernel that this process compiles from now on."""
     _watches.append(watch)
 
 
 class KernelCache(_Cache):  # type: ignore[misc]
-    """The cache of one kernel, as its dispatcher uses it."""
+    """The cache of one kernel, in the form that its dispatcher uses."""
 
     made: ClassVar[list[KernelCache]] = []
 
@@ -100,16 +100,16 @@ class KernelCache(_Cache):  # type: ignore[misc]
         self.enabled = False
 
     def flush(self) -> None:
-        """Content never becomes stale: there is nothing to flush."""
+        """Do nothing: entries found by content are never stale."""
 
     def load_overload(self, sig: Any, target_context: Any) -> CompileResult | None:
-        """Return the compiled kernel for a signature; None if it has to be compiled."""
+        """Return the compiled kernel for a signature; None if it must be compiled."""
         if not self.enabled:
             return None
         target_context.refresh()
         payload = self._find(sig)
         if payload is None and not claim(cache_directory() / self._name(sig, host_targets()[0])):
-            payload = self._find(sig)  # another process has compiled it meanwhile
+            payload = self._find(sig)  # another process has compiled it in the meantime
         if payload is not None:
             return CompileResult._rebuild(target_context, *payload)
         for watch in _watches:
@@ -126,7 +126,7 @@ class KernelCache(_Cache):  # type: ignore[misc]
         return None
 
     def save_overload(self, sig: Any, data: CompileResult) -> None:
-        """Keep a compiled kernel; without a directory to write to, it lasts for this process."""
+        """Store a compiled kernel; if no directory is writable, it lasts for this process only."""
         if not self.enabled:
             return
         path = cache_directory() / self._name(sig, host_targets()[0])
@@ -143,15 +143,15 @@ class KernelCache(_Cache):  # type: ignore[misc]
 
 
 def lock_of(path: Path) -> Path:
-    """Return the file that says who is compiling a kernel."""
+    """Return the lock file that names the process compiling a kernel."""
     return path.with_suffix(".lock")
 
 
 def claim(path: Path) -> bool:
-    """Return true if this process is to compile a kernel; else after another one has done so.
+    """Return true if this process must compile a kernel; false once another process has done so.
 
-    Processes that start together would otherwise all compile the same kernels. A kernel waits only
-    for those that it calls, so processes never wait for each other in a circle.
+    Without the lock, processes that start together would all compile the same kernels. A kernel
+    waits only for kernels that it calls, so processes cannot deadlock.
     """
     lock = lock_of(path)
     until = time.monotonic() + LOCKED_FOR_S
@@ -174,7 +174,7 @@ def claim(path: Path) -> bool:
 
 
 def lock_is_held(lock: Path) -> bool:
-    """Whether another process may still be compiling what it has locked."""
+    """Return true if another process may still be compiling the locked kernel."""
     try:
         node, _, process = lock.read_text().partition(" ")
         if time.time() - lock.stat().st_mtime > LOCKED_FOR_S:
@@ -190,7 +190,7 @@ def lock_is_held(lock: Path) -> bool:
 
 
 def read_payload(path: Path) -> tuple[Any, ...] | None:
-    """Read a compiled kernel; None if there is none, or one that was cut short."""
+    """Read a compiled kernel; None if it is missing or truncated."""
     try:
         data = path.read_bytes()
     except OSError:
@@ -203,7 +203,7 @@ def read_payload(path: Path) -> tuple[Any, ...] | None:
 
 
 def write_payload(path: Path, payload: tuple[Any, ...]) -> None:
-    """Write a compiled kernel; readers see all of it or nothing."""
+    """Write a compiled kernel atomically."""
     body = dumps(payload)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
@@ -215,12 +215,12 @@ def write_payload(path: Path, payload: tuple[Any, ...]) -> None:
             part.unlink()
 
 
-# What the content of a kernel is.
+# The content of a kernel.
 
 
 @cache
 def compiler_content() -> str:
-    """Return what machine code depends on beside the source."""
+    """Return what machine code depends on besides the source."""
     versions = numba.__version__, llvmlite.__version__, np.__version__
     return f"{FORMAT} {sys.version_info[:2]} {versions} {platform.machine()} {sys.platform}"
 
@@ -250,7 +250,7 @@ def content_of(function: FunctionType) -> str:
 
 
 def code_content(code: CodeType, doc: str | None = None) -> Iterator[str]:
-    """Yield what a code object does, whatever its file, lines and docstring are."""
+    """Yield what a code object does, independent of its file, lines and docstring."""
     consts = [None if doc is not None and const == doc else const for const in code.co_consts]
     plain = [const for const in consts if not isinstance(const, CodeType)]
     yield f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {plain!r} {code.co_freevars}"
@@ -260,7 +260,7 @@ def code_content(code: CodeType, doc: str | None = None) -> Iterator[str]:
 
 
 def used_values(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the global and enclosed values that a function names, in order of name."""
+    """Yield the global and enclosed values that a function uses, ordered by name."""
     names: set[str] = set()
     codes = [function.__code__]
     while codes:

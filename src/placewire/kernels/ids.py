@@ -1,4 +1,4 @@
-"""Ids: link changes of one id, find the row of an id, and mark rows in bitmaps."""
+"""Link changes that share an id, find the row of an id, and set bits of rows in bitmaps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from placewire.kernels.jit import kernel, subkernel
 def changes_to_chains(
     hashes: np.ndarray, id_offsets: np.ndarray, id_bytes: np.ndarray
 ) -> np.ndarray:
-    """For each change of a batch the latest earlier change of the same id, or -1: i64[n]."""
+    """Return for each change of a batch the previous change of the same id, or -1: i64[n]."""
     slots = 16
     while slots < 2 * hashes.size:
         slots *= 2
@@ -39,7 +39,7 @@ def changes_to_chains(
 
 @subkernel
 def first_hash_not_below(hashes: np.ndarray, key: np.uint64) -> int:
-    """The first position whose hash is >= `key`; hashes are uniform, so it starts close by."""
+    """Return the first position whose hash is >= `key`, searching from its expected position."""
     n = hashes.size
     low = np.int64(np.float64(key) / 18446744073709551616.0 * n)
     low = min(max(low, 0), n - 1)
@@ -80,8 +80,8 @@ def ids_to_rows(
     dead: np.ndarray,
     found: np.ndarray,
 ) -> None:
-    """Write into `found` i64[n] the row of one segment that each wanted id names and that is not
-    ended, where there is one; `wanted` bool[n] is cleared there."""
+    """Write into `found` i64[n] the live row of one segment that each wanted id names, if there is
+    one, and clear its entry in `wanted` bool[n]."""
     if directory_hash.size == 0:
         return
     for i in range(hashes.size):
@@ -114,7 +114,7 @@ def mark_bits(bits: np.ndarray, rows: np.ndarray) -> None:
 
 @kernel
 def bits_to_mask(bits: np.ndarray, count: int) -> np.ndarray:
-    """A bitmap u64 as bool[count]."""
+    """Unpack a bitmap u64 to bool[count]."""
     mask = np.empty(count, np.bool_)
     for row in range(count):
         mask[row] = (bits[row >> 6] >> np.uint64(row & 63)) & np.uint64(1)

@@ -1,4 +1,4 @@
-"""The decorators that compile kernels; only they and the cache of kernels import numba.
+"""The decorators that compile kernels; only they and the kernel cache import numba.
 
 Kernels are compiled without fast-math, because results must be the same to the last bit on every
 machine, and without fused multiply-add for the same reason (LLVM fuses only under fast-math).
@@ -22,10 +22,10 @@ T = TypeVar("T", bound=tuple[Any, ...])
 
 
 def read_only(array: Any) -> NDArray[Any]:
-    """The array as one that cannot be written.
+    """Return a read-only view of the array.
 
-    To the compiler arrays that are mapped from a file and arrays made here are different types;
-    seen through this they are one, and a kernel is compiled once.
+    The compiler sees arrays mapped from a file and arrays made here as different types. A read-only
+    view makes them one type, so a kernel is compiled once.
     """
     view: NDArray[Any] = array.view()
     view.flags.writeable = False
@@ -35,13 +35,13 @@ def read_only(array: Any) -> NDArray[Any]:
 def freeze(structure: type[T], columns: Iterable[Any]) -> T:
     """Make a named tuple of arrays that kernels read: contiguous, read-only, of declared dtypes.
 
-    The constructor of every such structure, so that kernels that take it have one signature.
+    Constructs every such structure, so that a kernel that takes it has one signature.
     """
     return structure(*map(freeze_column, columns, column_dtypes(structure)))
 
 
 def freeze_column(column: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The column as a contiguous, read-only array of this dtype; itself if it is one already."""
+    """Return the column as a contiguous, read-only array of this dtype, copied only if needed."""
     array = np.ascontiguousarray(column, dtype)
     return read_only(array) if array.flags.writeable else array
 
@@ -55,7 +55,7 @@ def column_dtypes(structure: type) -> tuple[np.dtype[Any], ...]:
     )
 
 
-# Of functions that only kernels call, and that neither make nor return arrays.
+# For functions that only kernels call and that neither create nor return arrays.
 CALLED_BY_KERNELS = {"_nrt": False, "no_cpython_wrapper": True}
 
 
@@ -67,10 +67,10 @@ def kernel(function: F) -> F:
 def subkernel(function: F) -> F:
     """Compile a small function that kernels call in their inner loops.
 
-    It neither makes nor returns arrays, so no references are counted in it. Counting takes an
-    atomic operation for each array of each call; without it texts are analyzed in 3/4 of the time.
-    `inline="never"` keeps numba from typing the function again in each caller. LLVM inlines it all
-    the same.
+    It neither creates nor returns arrays, so it needs no reference counts. Counting takes an atomic
+    operation for each array of each call; without it texts are analyzed in 3/4 of the time.
+    `inline="never"` keeps numba from typing the function again in each caller. LLVM inlines it
+    anyway.
     """
     return hide_from_python(compile_lazily(function, inline="never", **CALLED_BY_KERNELS))
 
@@ -79,7 +79,7 @@ def inlined_subkernel(function: F) -> F:
     """Compile a subkernel that LLVM must inline.
 
     For functions whose call costs more than their body: an array is passed as seven values. Without
-    this LLVM decides by size, and `relevant` candidates take 25% longer to score.
+    this, LLVM decides by size, and scoring `relevant` candidates takes 25% longer.
     """
     options = {"inline": "never", "forceinline": True, **CALLED_BY_KERNELS}
     return hide_from_python(compile_lazily(function, **options))
@@ -88,8 +88,8 @@ def inlined_subkernel(function: F) -> F:
 def hide_from_python(function: F) -> F:
     """Reject calls of a subkernel by Python, with a message instead of a crash.
 
-    It is compiled without the code that would convert Python's arguments, which for small functions
-    takes longer to compile than the function.
+    A subkernel is compiled without the code that converts Python's arguments, which for small
+    functions takes longer to compile than the function.
     """
     dispatcher: Any = function
     python = dispatcher.py_func
@@ -106,7 +106,7 @@ def hide_from_python(function: F) -> F:
 
 
 def array_subkernel(function: F) -> F:
-    """Compile a subkernel that makes or returns arrays."""
+    """Compile a subkernel that creates or returns arrays."""
     return compile_lazily(function, inline="never")
 
 

@@ -21,10 +21,10 @@ NO_NORMS = np.empty(0, np.float64)
 class ObjectBlock(NamedTuple):
     """n objects in cell order.
 
-    A router may leave some pairs of object and term to other workers: only those marked in
-    `probed`, and objects marked in `alone` without a term, count; empty: all do. `event` is the
-    place of each object in its block of the log; one that is not `sure` may yet be rejected by the
-    clock. `norms` are of the objects' terms.
+    A router may assign some (object, term) pairs to other workers: then only pairs marked in
+    `probed`, and objects marked in `alone` without a term, count; empty columns mark all. `event`
+    is the position of each object in its block of the log; the clock may still reject an object
+    that is not `sure`. `norms` are of the objects' terms.
     """
 
     codes: U32
@@ -41,7 +41,7 @@ class ObjectBlock(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A segment to match objects with: the parts to probe, current thresholds and ended rows."""
+    """A segment to match with objects: the parts to probe, current thresholds and ended rows."""
 
     segment: Segment
     dead: U64 = NONE_DEAD
@@ -50,9 +50,9 @@ class Target(NamedTuple):
 
 
 class Matches(NamedTuple):
-    """Matches or candidates of a block with one segment: object u32[m], row u32[m].
+    """Matches or candidates of a block in one segment: object u32[m], row u32[m].
 
-    Those of ranked rows have a `measure`: distances f64[m], or scores i32[m] in units of 1e-9.
+    Ranked rows have a `measure`: distances f64[m], or scores i32[m] in units of 1e-9.
     """
 
     object: U32
@@ -60,12 +60,12 @@ class Matches(NamedTuple):
     next_expiry_us: int
     candidates: int
     measure: Array | None = None
-    passed: int = 0  # of the candidates, those within the thresholds
-    looked: I64 | None = None  # candidates of each object
+    passed: int = 0  # candidates within the thresholds
+    looked: I64 | None = None  # number of candidates per object
 
 
 class PieceSummary(msgspec.Struct, frozen=True):
-    """What the coordinator learns of the matches of one block with one segment."""
+    """Summary for the coordinator of the matches of one block with one segment."""
 
     piece: PieceEntry
     next_expiry_us: int

@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 Point = list[float]
 Leaf = Callable[[Any], dict[str, Any]]
-MOST_WORDS = 6  # of a sentence; the JSON has all
+MOST_WORDS = 6  # in a sentence; the JSON has all
 
 
 def explain_region(rows: SubscriptionRows, obj: ExplainedObject) -> dict[str, Any]:
-    """Describe the region of the row, and test the object exactly."""
+    """Describe the region of the row, and test exactly whether it contains the object."""
     kind, box, shape = int(rows.region_kind[0]), rows.box[0], rows.shape
     inside = region_containing_points(kind, box, shape, np.array([obj.lon]), np.array([obj.lat]))
     facts: dict[str, Any] = {"kind": "everywhere", "inside": bool(inside[0])}
@@ -88,7 +88,7 @@ def read_rings(shape: list[float]) -> list[list[Point]]:
 def measure_edges(rings: list[list[Point]], obj: ExplainedObject) -> dict[str, Any]:
     """Test whether the object is on an edge, count edges east of it, measure the nearest.
 
-    The distance is approximate: it is to the nearest point of an edge in lon/lat.
+    The distance is approximate: to the point of an edge that is nearest in lon/lat.
     """
     x, y = obj.lon, obj.lat
     on_edge, crossed, nearest = False, 0, math.inf
@@ -112,7 +112,7 @@ def measure_edges(rings: list[list[Point]], obj: ExplainedObject) -> dict[str, A
 
 
 def row_matches(rows: SubscriptionRows, obj: ExplainedObject, everywhere: bool = False) -> bool:
-    """Whether the object matches the boolean row, by the matching kernels, expiry aside."""
+    """Whether the object matches the boolean row in the matching kernels, ignoring expiry."""
     rows = rows._replace(expires_us=np.array([NEVER_US]))
     if everywhere:
         rows = rows._replace(region_kind=np.array([EVERYWHERE], np.uint8))
@@ -145,7 +145,7 @@ def explain_where(
 def mark_literal(
     subscription: ExplainedSubscription, obj: ExplainedObject, literal: int
 ) -> dict[str, Any]:
-    """Mark a term of a row with whether the object has it; its word may be unknown."""
+    """Mark whether the object has a term of the row; the term's word may be unknown."""
     term = int(subscription.rows.literal_term[literal])
     marked: dict[str, Any] = {"term": subscription.words.get(term), "holds": term in obj.words}
     if marked["term"] is None:
@@ -154,7 +154,7 @@ def mark_literal(
 
 
 def mark_tree(node: Node | Outline, leaf: Leaf) -> dict[str, Any]:
-    """Mark every node of a tree with whether it holds."""
+    """Mark for every node of a tree whether it holds."""
     if not isinstance(node, tuple):
         return leaf(node)
     kind, children = node
@@ -167,7 +167,7 @@ def mark_tree(node: Node | Outline, leaf: Leaf) -> dict[str, Any]:
 def mark_keywords(
     subscription: ExplainedSubscription, obj: ExplainedObject
 ) -> list[dict[str, Any]]:
-    """Mark each keyword of a row with whether the object has it."""
+    """Mark for each keyword of a row whether the object has it."""
     literals = range(subscription.rows.literal_term.size)
     marked = [mark_literal(subscription, obj, literal) for literal in literals]
     return sorted(marked, key=lambda one: one["term"] or "\U0010ffff")
@@ -202,7 +202,7 @@ def terms_by_number(table: U64) -> dict[int, int]:
 
 
 def describe_keywords(keywords: Sequence[dict[str, Any]], every: bool) -> str:
-    """Say which keywords an object has or lacks."""
+    """Describe which keywords an object has or lacks."""
     has = [quote_term(one) for one in keywords if one["holds"]]
     lacks = [quote_term(one) for one in keywords if not one["holds"]]
     if every and lacks:
@@ -213,21 +213,21 @@ def describe_keywords(keywords: Sequence[dict[str, Any]], every: bool) -> str:
 
 
 def describe_none(words: list[str]) -> str:
-    """Say that an object has none of some words."""
+    """State that an object has none of some words."""
     if len(words) == 2:
         return f"has neither {words[0]} nor {words[1]}"
     return f"has none of {join_shortened(words, ', ')}"
 
 
 def join_shortened(words: list[str], joint: str = " and ") -> str:
-    """Join words as in a sentence, and only count those past MOST_WORDS."""
+    """Join words into a phrase; replace those past MOST_WORDS by their number."""
     if len(words) <= MOST_WORDS:
         return joint.join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
     return f"{', '.join(words[:MOST_WORDS])} and {len(words) - MOST_WORDS} more"
 
 
 def join_words(words: list[str]) -> str:
-    """Join words as in a sentence."""
+    """Join words into a phrase."""
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
@@ -239,7 +239,7 @@ def quote_term(leaf: dict[str, Any]) -> str:
 
 
 def format_metres(value: float) -> str:
-    """Format a distance in a few digits."""
+    """Format a distance with few digits."""
     if value < 10:
         return f"{value:.3f}".rstrip("0").rstrip(".") + " m"
     if value < 1_000:

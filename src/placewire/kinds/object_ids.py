@@ -1,7 +1,7 @@
-"""Ids and data of the objects in results, which later updates need to name what they drop.
+"""Store ids and data of objects in results, so that later updates can name dropped objects.
 
 Each batch writes a file of the objects that entered a result. When there are many files, adjacent
-ones are merged, and objects that no result has any more are removed.
+files are merged, and objects that are in no result any more are removed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NamedObjects(NamedTuple):
     data_bytes: U8
 
     def take(self, picked: I64) -> NamedObjects:
-        """Take some of the objects, in the order picked."""
+        """Return the objects at the positions `picked`, in that order."""
         return NamedObjects(
             self.seq[picked],
             *take_texts(self.id_offsets, self.id_bytes, picked),
@@ -48,7 +48,7 @@ class NamedObjects(NamedTuple):
 
 
 def take_texts(offsets: I64, texts: U8, picked: NDArray[np.integer]) -> tuple[I64, U8]:
-    """Copy the picked slices of a CSR column of bytes; returns offsets and bytes."""
+    """Copy the picked slices of a CSR column of bytes; return offsets and bytes."""
     starts, ends = offsets[:-1][picked], offsets[1:][picked]
     return slices_to_buffer(read_only(texts), read_only(starts), read_only(ends))
 
@@ -75,15 +75,15 @@ class ResultObjectFiles:
     def __init__(self, state: StateDir, entries: list[ResultObjectsEntry]) -> None:
         self.state = state
         self.entries = list(entries)
-        self.swept = 0  # objects that the last sweep of this process left
+        self.swept = 0  # objects left by the last sweep of this process
 
     def read(self, entry: ResultObjectsEntry) -> NamedObjects:
-        """Map a file."""
+        """Map a file of result objects."""
         arrays: dict[str, Any] = open_arrays(self.state.file(entry.name)).arrays
         return NamedObjects(*(arrays[name] for name in NamedObjects._fields))
 
     def find(self, seqs: I64) -> NamedObjects:
-        """Find the objects of these seqs, in this order; all of them are in a file."""
+        """Return the objects with these seqs, in this order; every seq must be in a file."""
         order = np.argsort(seqs, kind="stable")
         ordered = seqs[order]
         starts = [entry.first_seq for entry in self.entries]
@@ -99,7 +99,7 @@ class ResultObjectFiles:
         return concat_named_objects(parts).take(back)
 
     def add(self, batch: int, objects: NamedObjects) -> None:
-        """Write the objects that entered a result in a batch."""
+        """Write the objects that entered a result in this batch."""
         if objects.seq.size == 0:
             return
         name = self.state.new_name(batch, "ids")
@@ -107,7 +107,7 @@ class ResultObjectFiles:
         self.entries.append(ResultObjectsEntry(name, int(objects.seq[0]), int(objects.seq.size)))
 
     def compact(self, batch: int, results: Iterable[RowResults]) -> None:
-        """Merge files when there are many; remove objects that no result has."""
+        """Merge files when there are many; remove objects that are in no result."""
         if len(self.entries) <= MAX_FILES:
             return
         total = sum(entry.objects for entry in self.entries)
@@ -122,7 +122,7 @@ class ResultObjectFiles:
         self._replace(batch, at, at + MERGED_FILES, None)
 
     def _replace(self, batch: int, first: int, last: int, needed: I64 | None) -> None:
-        """Replace adjacent files by one, with the needed objects only if they are given."""
+        """Replace adjacent files by one; if `needed` is given, keep only those objects."""
         joined = concat_named_objects([self.read(entry) for entry in self.entries[first:last]])
         if needed is not None:
             joined = joined.take(np.flatnonzero(np.isin(joined.seq, needed)))

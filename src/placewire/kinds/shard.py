@@ -1,7 +1,7 @@
 """Input and output of settling: a batch, its shards of rows, and their results.
 
-A shard is the unit that settles alone: rows of one kind with their results, candidates and ends.
-Today it is a whole live segment, settled by the process that writes the state.
+A shard is the unit that is settled independently: rows of one kind with their results, candidates
+and ends. Today it is a whole live segment, settled by the process that writes the state.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from placewire.storage.arrays import open_arrays
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import PieceEntry, StoreEntry
 
-Ends = tuple[I64, I64]  # rows, ascending, and the seqs they ended at
+Ends = tuple[I64, I64]  # rows, ascending, and their end seqs
 Spread = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 
 def work_here(work: Callable[[Any], Any], portions: Sequence[Any]) -> list[Any]:
-    """Work on portions in this process; on Spark they are spread over tasks."""
+    """Process portions in this process; on Spark they are spread over tasks."""
     return [work(portion) for portion in portions]
 
 
 class Shard(NamedTuple):
-    """Committed rows of one kind, the candidates found for them, and those that end."""
+    """Committed rows of one kind, their candidates, and the rows that end in the batch."""
 
     live: LiveSegment
     pieces: Sequence[PieceSummary]
     ends: Ends
 
     def end_seqs(self) -> I64:
-        """The seq at which each row ends, NEVER_SEQ if it does not."""
+        """Return the seq at which each row ends, NEVER_SEQ if it does not."""
         seqs = np.full(self.live.segment.rows.total, NEVER_SEQ)
         seqs[self.ends[0]] = self.ends[1]
         return seqs
@@ -72,7 +72,7 @@ class SettleBatch:
     scans: frozenset[int]  # kinds that match by scanning
     partition: Partition
     spread: Spread = work_here
-    begun: dict[int, Any] = field(default_factory=dict)  # by kind: what its shards share
+    begun: dict[int, Any] = field(default_factory=dict)  # by kind: state shared by its shards
 
     @property
     def last_seq(self) -> int:
@@ -80,7 +80,7 @@ class SettleBatch:
 
 
 class AdmittedRows(NamedTuple):
-    """Rows that began in a batch: their segment, what the batch did to them, their results."""
+    """Rows that began in a batch: their segment, settled matches and updates, and results."""
 
     segment: Segment
     updates: Any = None
@@ -88,7 +88,7 @@ class AdmittedRows(NamedTuple):
 
 
 class MatchedPiece(NamedTuple):
-    """Final matches of one block with one segment that are not in a file yet."""
+    """Final matches of one block with one segment that are not yet in a file."""
 
     block: int
     objects: U32
@@ -96,10 +96,10 @@ class MatchedPiece(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """Updates of subscriptions: whose, at which event, and the objects added and dropped.
+    """Updates of subscriptions: the subscription, its event, and the objects added and dropped.
 
-    Subscriptions are given by their ids; `adds` and `drops` are CSR columns of objects by name.
-    `scored` tells a score from a distance; `measure` is of the objects that were added.
+    Subscriptions are given by their ids; `adds` and `drops` are CSR columns of named objects.
+    `measure` has one entry per added object: a score if `scored`, else a distance.
     """
 
     seq: I64
@@ -114,7 +114,7 @@ class Changed(NamedTuple):
 
 
 class Reports(NamedTuple):
-    """Reports as JSON lines one after another, with what they are sorted by."""
+    """Reports as concatenated JSON lines, with their sort keys."""
 
     seq: I64
     subscription: list[str]
@@ -126,7 +126,7 @@ class Reports(NamedTuple):
 class KindResults(NamedTuple):
     """A kind's results of one batch: matches, updates and reports.
 
-    `pieces` are matches in files; `matched` are matches to be written, each with its segment.
+    `pieces` are matches in files; `matched` are matches to write, each with its segment.
     """
 
     pieces: Sequence[PieceEntry] = ()
@@ -138,7 +138,7 @@ class KindResults(NamedTuple):
 def valid_pairs(
     facts: BlockFacts, objects: U32, rows: U32, expires_us: I64, ended_rows: I64, ended_seqs: I64
 ) -> Bools:
-    """Mark pairs of an accepted object and a committed row that was live at the object."""
+    """Mark pairs of an accepted object and a committed row that was live at that event."""
     valid = np.ones(objects.size, np.bool_)
     if facts.clock.rejected_event.size:
         rejected = np.isin(facts.arrays["object.event"], facts.clock.rejected_event)
@@ -161,7 +161,7 @@ class Candidate(NamedTuple):
 
 
 def read_candidates(shard: Shard, batch: SettleBatch) -> list[Candidate]:
-    """The candidates of a shard, block by block, without rejected objects and ended rows."""
+    """Return a shard's candidates by block, without rejected objects and ended rows."""
     found = []
     for summary in shard.pieces:
         piece = summary.piece
@@ -190,7 +190,7 @@ def began_before(
     of: SubscriptionRows,
     row_end: I64,
 ) -> Bools:
-    """Mark pairs of an accepted object and a row of the same batch that was live at the object."""
+    """Mark pairs of an accepted object and a row of the same batch that was live at that event."""
     seqs = object_seqs(fact)[objects]
     valid: Bools = (seqs > of.begin_seq[rows]) & (seqs < row_end[rows])
     if fact.clock.rejected_event.size:
@@ -204,9 +204,9 @@ T = TypeVar("T")
 def run_in_portions(
     work: Callable[[int, int], list[T]], rows: int, min_rows: int, per_thread: int = 1
 ) -> list[T]:
-    """Call `work(first, last)` on a thread per core, each with `min_rows` rows at least.
+    """Call `work(first, last)` on one thread per core, each with at least `min_rows` rows.
 
-    Each thread gets `per_thread` portions. Returns their results in the order of rows.
+    Each thread gets `per_thread` portions. Returns the results in row order.
     """
     threads = max(1, min(os.cpu_count() or 1, rows // min_rows))
     if threads == 1:

@@ -1,9 +1,9 @@
-"""The archive: objects that are no longer retained, as Parquet by day, for any tool to read.
+"""The archive: objects that are no longer retained, as Parquet files by day, for any tool to read.
 
     DIR/day=2026-03-01/b000000012-objects-....parquet
 
-It is never needed to answer. A file is written under a name that its source alone gives, whole or
-not at all, so that writing it again after a crash changes nothing.
+No query needs it. A file is written atomically, under a name that depends only on its source, so
+that writing it again after a crash changes nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from placewire.model.times import DAY_US, format_timestamp
 from placewire.objects.index import Retained, Rows, rows_of, take_retained
 from placewire.storage.filesystem import Folder
 
-MARK = ".placewire"  # whose archive it is
+MARK = ".placewire"  # names the state that owns the archive
 ROW_GROUP = 100_000
 
 
@@ -45,7 +45,7 @@ def claim_archive(folder: Folder, key: tuple[int, int]) -> None:
 
 
 def archive_objects(folder: Folder, name: str, retained: Retained) -> None:
-    """Write the objects of a file of the store, a Parquet file for each of their days."""
+    """Write the objects of a file of the store as one Parquet file per day."""
     rows = rows_of(retained)
     days = rows.ts_us // DAY_US
     for day in np.unique(days).tolist():
@@ -56,7 +56,7 @@ def archive_objects(folder: Folder, name: str, retained: Retained) -> None:
 
 
 def table_of(rows: Rows, retained: Retained) -> pa.Table:
-    """Objects as a table: seq, id, ts, lon, lat, text, terms, data."""
+    """Convert objects to a table: seq, id, ts, lon, lat, text, terms, data."""
     words = strings(retained.word_offsets, retained.word_bytes)
     terms = pa.LargeListArray.from_arrays(
         pa.array(rows.term_offsets), words.take(pa.array(rows.terms))
@@ -76,7 +76,7 @@ def table_of(rows: Rows, retained: Retained) -> pa.Table:
 
 
 def strings(offsets: NDArray[np.int64], raw: NDArray[np.uint8]) -> pa.Array:
-    """A CSR column of UTF-8 as Arrow has it."""
+    """Convert a CSR column of UTF-8 to Arrow."""
     buffers = [None, pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(raw.tobytes())]
     return pa.Array.from_buffers(pa.large_string(), offsets.size - 1, buffers)
 
@@ -84,7 +84,7 @@ def strings(offsets: NDArray[np.int64], raw: NDArray[np.uint8]) -> pa.Array:
 def optional_strings(
     offsets: NDArray[np.int64], raw: NDArray[np.uint8], count: int, empty_is_null: bool = False
 ) -> pa.Array:
-    """The same of a column that may not be there."""
+    """Convert a column that may be missing."""
     if offsets.size == 1:
         return pa.nulls(count, pa.large_string())
     column: Any = strings(offsets, raw)
@@ -94,7 +94,7 @@ def optional_strings(
 
 
 def write_table(folder: Folder, name: str, table: pa.Table) -> None:
-    """Write a table so that its file is either whole or not there."""
+    """Write a table to a file atomically."""
     buffer = pa.BufferOutputStream()
     pq.write_table(table, buffer, compression="zstd", row_group_size=ROW_GROUP)
     try:

@@ -1,8 +1,8 @@
-"""Retained objects as queries search them: by place, by word, by time, and counted by cell.
+"""Index retained objects for queries by place, word and time, with term counts by cell.
 
-Rows are in parts (plan leaves), and in a part in cell order. Words are numbered in the order of
-their code points, so that a row's terms ascend as the specification sums them. The list of a word
-has its rows in order: the rows of a cell are a stretch of every list.
+Rows are grouped by part (plan leaf), and sorted by cell in a part. Words are numbered in code-point
+order, so that a row's terms ascend in the order in which the specification sums them. Postings
+lists are in row order: the rows of a cell are a range of every list.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from placewire.text.words import Lexicon, Words, rank_words
 
 NO_OFFSETS = np.zeros(1, np.int64)
 NO_BYTES = np.empty(0, np.uint8)
-OPTIONAL = ("data", "text")  # columns that no row may have
+OPTIONAL = ("data", "text")  # columns that may be empty for all rows
 
 
 class Rows(NamedTuple):
-    """Objects to retain, in any order: what is kept of each, terms as numbers of `words`.
+    """Objects to retain, in any order: their columns, with terms as numbers of `words`.
 
-    Without any data, or if texts are not kept, the offsets are only the 0. `part` is each one's
-    part of the plan.
+    If no object has data, or texts are not kept, these offsets are only the 0. `part` is the part
+    of the plan that keeps each object.
     """
 
     seq: NDArray[np.int64]
@@ -57,9 +57,9 @@ class Rows(NamedTuple):
 class Retained(NamedTuple):
     """n retained objects and their indexes, v words, p parts, t tables.
 
-    Columns of rows as in `Rows`. Part i is `part[i]` of the plan, rows part_rows[i]:part_rows[i+1].
-    Lists of words and tables of nodes are CSR columns; node i is rows nodes[i, 0]:nodes[i, 1].
-    With a lexicon there are the idf f64[v] of words and the norms f64[n] of rows, else none.
+    Columns of rows are as in `Rows`. Part i is `part[i]` of the plan, rows
+    part_rows[i]:part_rows[i+1]. Lists of words and tables of nodes are CSR columns; node i is rows
+    nodes[i, 0]:nodes[i, 1]. A lexicon adds idf f64[v] of words and norms f64[n] of rows.
     """
 
     seq: NDArray[np.int64]
@@ -99,12 +99,12 @@ class Retained(NamedTuple):
 
 
 def make_retained(columns: Mapping[str, NDArray[Any]]) -> Retained:
-    """Retained objects of columns by name, as kernels take them: contiguous and read-only."""
+    """Build `Retained` from columns by name, in the form that kernels take."""
     return Retained(*(read_only(np.ascontiguousarray(columns[name])) for name in Retained._fields))
 
 
 def build_retained(rows: Rows, words: Words, lexicon: Lexicon | None = None) -> Retained:
-    """Put rows in order and index them."""
+    """Sort rows and index them."""
     rows = in_order(rows)
     terms = rows.terms.copy()
     sort_lists(rows.term_offsets, terms)
@@ -113,7 +113,7 @@ def build_retained(rows: Rows, words: Words, lexicon: Lexicon | None = None) -> 
     part, starts = np.unique(rows.part, return_index=True)
     part_rows = np.append(starts, rows.seq.size).astype(np.int64)
     nodes = codes_to_nodes(read_only(rows.code), part_rows, TABLE_ROWS)
-    nodes = nodes[np.lexsort((-nodes[:, 1], nodes[:, 0]))]  # counting walks them so
+    nodes = nodes[np.lexsort((-nodes[:, 1], nodes[:, 0]))]  # the order in which counting reads them
     tables = nodes_to_tables(nodes, offsets, terms, words.hashes.size)
     idf = np.empty(0) if lexicon is None else lexicon.idf_of(words)
     norm = np.empty(0) if lexicon is None else terms_to_norms(offsets, terms, idf)
@@ -139,7 +139,7 @@ def build_retained(rows: Rows, words: Words, lexicon: Lexicon | None = None) -> 
 
 
 def in_order(rows: Rows) -> Rows:
-    """The rows by part and code; those of one code stay as they are."""
+    """Sort rows by part and code; ties stay in order."""
     order = codes_to_order(read_only(rows.code))
     if rows.part.size and rows.part.min() != rows.part.max():
         order = order[np.argsort(rows.part[order], kind="stable")]
@@ -149,7 +149,7 @@ def in_order(rows: Rows) -> Rows:
 
 
 def take_retained(rows: Rows, picked: NDArray[np.int64]) -> Rows:
-    """The rows at the positions `picked`, in that order."""
+    """Return the rows at the positions `picked`, in that order."""
     columns: dict[str, NDArray[Any]] = {
         name: getattr(rows, name)[picked] for name in ("seq", "ts_us", "lon", "lat", "code", "part")
     }
@@ -170,13 +170,13 @@ def take_retained(rows: Rows, picked: NDArray[np.int64]) -> Rows:
 
 
 def rows_of(retained: Retained) -> Rows:
-    """The rows of an index, as they were to build it."""
+    """Return the rows of an index, in the form that it was built from."""
     part = np.repeat(retained.part, np.diff(retained.part_rows))
     return Rows(**{n: getattr(retained, n) for n in Rows._fields if n != "part"}, part=part)
 
 
 def join_retained(sources: Sequence[tuple[Rows, Words]]) -> tuple[Rows, Words]:
-    """All rows of some indexes, by one numbering of their words."""
+    """Concatenate the rows of several indexes, with a common numbering of words."""
     words = [part for _, part in sources]
     offsets = concat_offsets([part.offsets for part in words])
     raw = np.concatenate([part.raw for part in words])
@@ -208,12 +208,12 @@ def join_retained(sources: Sequence[tuple[Rows, Words]]) -> tuple[Rows, Words]:
 
 
 def whole_offsets(offsets: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
-    """Offsets of every row, also where no row has any."""
+    """Return offsets for every row, even if the column is empty."""
     return np.zeros(rows + 1, np.int64) if offsets.size == 1 else offsets
 
 
 def used_words(rows: Rows, words: Words) -> tuple[Rows, Words]:
-    """The rows by a numbering of those words only that some of them has."""
+    """Renumber rows with only the words that some row has."""
     used = np.zeros(words.hashes.size, np.bool_)
     used[rows.terms] = True
     if used.all():

@@ -1,4 +1,4 @@
-"""Retaining: a block's objects as the store keeps them, indexed by the process that read them."""
+"""Convert a block's objects to the form that the store keeps, in the process that read them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def retain_block(
     place: PlaceObjects | None = None,
     with_text: bool = False,
 ) -> Retained:
-    """Index a block's objects; their texts are kept only if an archive will want them."""
+    """Index a block's objects; keep their texts only if an archive will need them."""
     o = block.objects
     words, numbers = words_of_terms(analyzer, TermSets(o.term_offsets, o.terms), *block.texts)
     part = np.zeros(o.total, np.int32)
@@ -71,7 +71,7 @@ def retain_block(
 
 
 def keeping_of(settings: Settings, longest_window_us: int = 0) -> Keeping:
-    """As long as the longest of retention, sliding window and live trending windows needs."""
+    """How long objects are needed: the longest of retention, sliding and trending windows."""
     keep_us = max(settings.retention_us, settings.window_us or 0, longest_window_us)
     return Keeping(keep_us, settings.window_count or 0)
 
@@ -83,7 +83,7 @@ def leave_out(
     fact: BlockFacts,
     lexicon: Lexicon | None,
 ) -> list[StoreEntry]:
-    """A block's file of objects; rewritten if the clock rejected some of its events."""
+    """Return a block's file of objects, rewritten if the clock rejected some of its events."""
     if fact.clock.rejected_event.size == 0:
         return [entry]
     retained = open_retained(state.file(entry.name))

@@ -1,4 +1,4 @@
-"""Page layers of retained objects, built when searches for the most relevant ones are worth it."""
+"""Page layers of retained objects, built once searches by relevance repay the cost."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from placewire.objects.kernels.score_layers import (
     terms_to_places,
 )
 
-LEAST_ROWS = 256  # of a file that is worth it
+LEAST_ROWS = 256  # minimum size of a file
 MOST_LAYERS = 64
-LAYER_PAGES = 12  # of a layer in cell order; a guess, not measured
+LAYER_PAGES = 12  # pages per layer in cell order; a guess, not measured
 
 
 NO_ORDER = np.empty(0, np.int64)
@@ -29,14 +29,14 @@ NO_PARTS = np.empty((0, 2), np.int64)
 
 
 class Layers:
-    """The page layers of one file, made once what was walked instead would have paid for them."""
+    """The page layers of one file, built once the lists scanned instead cost as much."""
 
     def __init__(self) -> None:
         self.page_layers: PageLayers | None = None
         self.walked = 0
 
     def deepen(self, retained: Retained, postings: int) -> tuple[PageLayers, bool]:
-        """The page layers to search lists of so many entries with, and whether there are any."""
+        """Record a search of `postings`; return the page layers and whether they are built."""
         if self.page_layers is None:
             self.walked += postings
             if retained.total < LEAST_ROWS or self.walked < retained.terms.size:
@@ -46,7 +46,7 @@ class Layers:
 
 
 def build_page_layers(retained: Retained) -> PageLayers:
-    """Put the rows of a file in layers."""
+    """Sort the rows of a file into layers."""
     inverse = norms_to_inverse(retained.norm, retained.term_offsets)
     rows = rows_in_layers(retained, inverse)
     cards = rows_to_cards(rows, retained.lon, retained.lat, inverse)
@@ -70,7 +70,7 @@ def columns_of(
     word_order: NDArray[np.int64] = NO_ORDER,
     parts: NDArray[np.int64] = NO_PARTS,
 ) -> Columns:
-    """What kernels search; rows look their words up by order of hash, queries have them already."""
+    """Return the columns that kernels search; rows look words up by hash, queries by number."""
     r = retained
     return Columns(
         r.word_hash,
@@ -90,7 +90,7 @@ def columns_of(
 
 
 def rows_in_layers(retained: Retained, inverse: NDArray[np.float32]) -> NDArray[np.uint32]:
-    """The rows u32[n] by layers of falling inverse norm, each in cell order."""
+    """Return the rows u32[n] by layers of descending 1 / norm, each in cell order."""
     layers = int(np.clip(retained.total // (LAYER_PAGES * PAGE), 1, MOST_LAYERS))
     edges = np.quantile(inverse, np.arange(1, layers) / layers)
     layer = (layers - 1 - np.searchsorted(edges, inverse)).astype(np.uint8)

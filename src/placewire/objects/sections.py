@@ -1,4 +1,4 @@
-"""Sections: files of retained objects as questions look at them, and the common moves."""
+"""Sections: files of retained objects opened for searches, and helpers that searches share."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Span(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A file of retained objects with what is known of it from outside.
+    """A file of retained objects, opened for a search.
 
-    `rows` i64[p, 2] are those of the parts that are asked: all of them, or a worker's own.
-    `columns` are those that kernels search, `counted` those whose terms they count.
+    `rows` i64[p, 2] are the row ranges of the parts to search: all parts, or a worker's own.
+    `columns` are those that kernels search, `counted` those that term counts read.
     """
 
     retained: Retained
@@ -59,12 +59,12 @@ class Section(NamedTuple):
         )
 
     def of_parts(self, rows: NDArray[np.int64]) -> Section:
-        """The section of some parts, given where their rows begin and end: i64[p, 2]."""
+        """Return the section limited to some parts, given their row ranges: i64[p, 2]."""
         rows = read_only(np.ascontiguousarray(rows))
         return self._replace(rows=rows, columns=self.columns._replace(parts=rows))
 
     def within(self, span: Span) -> bool:
-        """Whether all of its objects count."""
+        """Return true if all objects of the section count."""
         return (
             self.first_us > span.after_us
             and self.last_us <= span.until_us
@@ -74,7 +74,7 @@ class Section(NamedTuple):
 
 
 def make_section(retained: Retained, entry: StoreEntry, layers: Layers | None = None) -> Section:
-    """A section of all parts of a file."""
+    """Return a section of all parts of a file."""
     rows = np.stack([retained.part_rows[:-1], retained.part_rows[1:]], axis=1)
     times = entry.first_seq, entry.last_seq, entry.first_us, entry.last_us
     counted = CountedColumns(*(getattr(retained, name) for name in CountedColumns._fields))
@@ -82,21 +82,21 @@ def make_section(retained: Retained, entry: StoreEntry, layers: Layers | None = 
 
 
 def open_sections(state: StateDir, entries: Sequence[StoreEntry]) -> list[Section]:
-    """The store's files, mapped, with what their entries say."""
+    """Map the store's files and make a section of each."""
     return [
         make_section(open_retained(state.file(entry.name)), entry, Layers()) for entry in entries
     ]
 
 
 def region_of(region: Region) -> SearchRegion:
-    """A region as kernels take it."""
+    """Return a region in the form that kernels take."""
     return SearchRegion(
         region.kind, read_only(np.array(region.box)), read_only(np.array(region.shape, np.float64))
     )
 
 
 def words_in(retained: Retained, words: Sequence[str]) -> NDArray[np.int64]:
-    """The numbers of words in a file, -1 for one that none of its objects has."""
+    """Return the numbers of words in a file, -1 for a word that none of its objects has."""
     numbers = np.empty(len(words), np.int64)
     for i, word in enumerate(words):
         raw = encoded(word)
@@ -106,16 +106,16 @@ def words_in(retained: Retained, words: Sequence[str]) -> NDArray[np.int64]:
 
 @lru_cache(4096)
 def encoded(word: str) -> NDArray[np.uint8]:
-    """A word's bytes."""
+    """Return a word's bytes."""
     return np.frombuffer(word.encode(), np.uint8)
 
 
 class Json(bytes):
-    """A value that is JSON already."""
+    """A value that is already JSON."""
 
 
 def name_object(retained: Retained, row: int, with_data: bool, **measure: float) -> dict[str, Any]:
-    """An object as results name it; its data is left as JSON."""
+    """Return an object as results name it; its data stays encoded JSON."""
     begin, end = retained.id_offsets[row], retained.id_offsets[row + 1]
     named: dict[str, Any] = {"object": retained.id_bytes[begin:end].tobytes().decode(), **measure}
     if with_data and retained.data_offsets.size > 1:
@@ -126,7 +126,7 @@ def name_object(retained: Retained, row: int, with_data: bool, **measure: float)
 
 
 class Latest(NamedTuple):
-    """Where an object is in the log, and on earth."""
+    """An object's position in the log, and its coordinates."""
 
     seq: int
     lon: float
@@ -134,7 +134,7 @@ class Latest(NamedTuple):
 
 
 def find_latest(sections: Sequence[Section], names: Iterable[str]) -> dict[str, Latest]:
-    """The latest object of each id, of those that are retained."""
+    """Return the latest retained object of each id."""
     wanted = set(names)
     found: dict[str, Latest] = {}
     for section in sorted(sections, key=lambda one: -one.last_seq):
@@ -153,10 +153,10 @@ def find_latest(sections: Sequence[Section], names: Iterable[str]) -> dict[str, 
 
 
 def rows_of_id(offsets: NDArray[np.int64], raw: NDArray[np.uint8], name: str) -> NDArray[np.int64]:
-    """The rows of an id in a CSR column of ids."""
+    """Return the rows with an id, from a CSR column of ids."""
     wanted = name.encode("utf-8", "replace")
     alike = np.flatnonzero(np.diff(offsets) == len(wanted))
-    for back, byte in enumerate(reversed(wanted), 1):  # ids differ in their last bytes most
+    for back, byte in enumerate(reversed(wanted), 1):  # ids differ most in their last bytes
         if alike.size == 0:
             break
         alike = alike[raw[offsets[alike + 1] - back] == byte]

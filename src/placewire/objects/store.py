@@ -1,8 +1,8 @@
-"""The store: retained objects in immutable files, by slices of time; merged behind, then dropped.
+"""The store: retained objects in immutable files by time slice, merged in the background.
 
-A batch writes a file for each block. One whose objects are all of one slice belongs to it at once;
-others are cut by slices when they are merged. A file is dropped when nothing can ask for its
-objects any more. Everything here can be rebuilt from the last manifest.
+A batch writes a file for each block. A file whose objects are all in one slice belongs to it at
+once; others are divided by slice when they are merged. A file is dropped when no query can need its
+objects any more. All state here can be rebuilt from the last manifest.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
 from placewire.text.words import Lexicon
 
-INLINE_OBJECTS = 20_000  # a merge of at most this many is done in the batch that asks for it
+INLINE_OBJECTS = 20_000  # larger merges run in the background
 QUICK_OBJECTS = 400_000  # a merge of more takes a second or longer
-LANES = 2  # merges at once, one of them not quick
-MOST_OBJECTS = 1 << 22  # a file of more is not merged again
+LANES = 2  # concurrent merges, one of them not quick
+MOST_OBJECTS = 1 << 22  # larger files are not merged again
 FAN_IN = 4
-FRESH_FILES = 8  # files of several slices that are put up with
-SLICES = 8  # in the time that objects are retained, if nothing else is said
-MOST_SLICES = 64  # whatever is said: every slice is a file at least
-OLD = -(1 << 62)  # the slice of what only its number keeps, or nothing any more
+FRESH_FILES = 8  # tolerated number of files that span several slices
+SLICES = 8  # default number of slices in the retention time
+MOST_SLICES = 64  # upper limit: every slice has at least one file
+OLD = -(1 << 62)  # the slice of objects kept by count only, or not at all
 
 
 class Keeping(NamedTuple):
@@ -68,7 +68,7 @@ def open_retained(path: Path) -> Retained:
 
 
 def describe(name: str, retained: Retained, plan: str | None = None) -> StoreEntry:
-    """The entry of a file."""
+    """Return the manifest entry of a file."""
     return StoreEntry(
         name,
         retained.total,
@@ -81,17 +81,17 @@ def describe(name: str, retained: Retained, plan: str | None = None) -> StoreEnt
 
 
 class Slices(NamedTuple):
-    """Slices of time, `length_us` long; all that is not after `old_us` is one more slice."""
+    """Time slices of `length_us`; everything up to `old_us` is one more slice."""
 
     length_us: int
     old_us: int
 
     def of_times(self, ts_us: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The slice of each time."""
+        """Return the slice of each time."""
         return np.where(ts_us <= self.old_us, OLD, ts_us // self.length_us)
 
     def of_file(self, entry: StoreEntry) -> int | None:
-        """The slice that all objects of a file are in, if there is one."""
+        """Return the slice that contains all objects of a file, or None."""
         if entry.last_us <= self.old_us:
             return OLD
         first = entry.first_us // self.length_us
@@ -99,7 +99,7 @@ class Slices(NamedTuple):
 
 
 class _Merge(NamedTuple):
-    """A merge under way: what it reads, and what it will give."""
+    """A merge in progress: its sources and its future result."""
 
     sources: list[StoreEntry]
     result: Future[list[StoreEntry]]
@@ -126,14 +126,14 @@ class LiveStore:
         self.lexicon = lexicon
         self.pending: list[_Merge] = []
         self._thread = ThreadPoolExecutor(LANES, thread_name_prefix="placewire-store")
-        self.spared: set[str] = set()  # files of merges that are under way
+        self.spared: set[str] = set()  # files of merges in progress
 
     def tidy(self, batch: int, now_us: int, keeping: Keeping) -> None:
-        """Drop what is not needed, take over a finished merge, start or do the next one."""
+        """Drop unneeded files, swap in a finished merge, and start or run the next one."""
         for merge in [merge for merge in self.pending if merge.result.done()]:
             self.pending.remove(merge)
             self._take_over(merge)
-        # What is being merged stays until then: its objects would come back with the merged file.
+        # Keep sources until their merge ends: the merged file would bring their objects back.
         needed = {entry.name for entry in still_needed(self.entries, now_us, keeping)}
         needed |= self._merging()
         kept = [entry for entry in self.entries if entry.name in needed]
@@ -147,11 +147,11 @@ class LiveStore:
             chosen = choose_files(free, now_us, slices)
             objects = sum(entry.objects for entry in chosen)
             small = objects <= INLINE_OBJECTS
-            # A large merge must not keep small ones waiting, or the stream leaves many files.
+            # A large merge must not delay small ones, or the stream leaves many files.
             lanes = LANES if objects <= QUICK_OBJECTS else LANES - 1
             if not chosen or (len(self.pending) >= lanes and not small):
                 return
-            # What is too old is left out, unless it is one of the newest or is to be archived.
+            # Old objects are dropped, unless they are among the newest or to be archived.
             whole = keeping.newest > 0 or self.archive is not None
             if not small:
                 result = self._thread.submit(self._merge, batch, chosen, slices, whole)
@@ -162,11 +162,11 @@ class LiveStore:
             self._take_over(_Merge(chosen, done))
 
     def _merging(self) -> set[str]:
-        """The names of files that are being merged."""
+        """Return the names of files that are being merged."""
         return {entry.name for merge in self.pending for entry in merge.sources}
 
     def _let_go(self, entries: list[StoreEntry]) -> None:
-        """Let files leave that are not retained any more; those that are archived are forgotten."""
+        """Release files that are no longer retained; forget those that are archived."""
         if self.archive is None:
             self.leaving = []
             return
@@ -178,7 +178,7 @@ class LiveStore:
         self.leaving += entries
 
     def archive_left(self) -> None:
-        """Archive objects that leave the store, after the commit so that none is archived twice."""
+        """Archive objects that left the store, after the commit so that none is archived twice."""
         if self.archive is None:
             return
         for entry in self.leaving:
@@ -191,7 +191,7 @@ class LiveStore:
     def _merge(
         self, batch: int, chosen: list[StoreEntry], slices: Slices, whole: bool
     ) -> list[StoreEntry]:
-        """Merge files into one for each slice, without what is old unless they stay `whole`."""
+        """Merge files into one per slice, dropping old objects unless `whole`."""
         sources = [open_retained(self.state.file(entry.name)) for entry in chosen]
         rows, words = join_retained([(rows_of(one), one.words) for one in sources])
         numbers = slices.of_times(rows.ts_us)
@@ -209,7 +209,7 @@ class LiveStore:
         return merged
 
     def _take_over(self, merge: _Merge) -> None:
-        """Put merged files in the place of their sources."""
+        """Replace the sources of a merge by its files."""
         gone = {entry.name for entry in merge.sources}
         merged = merge.result.result()
         self.entries = [entry for entry in self.entries if entry.name not in gone] + merged
@@ -217,12 +217,12 @@ class LiveStore:
         self.spared -= {entry.name for entry in merged}
 
     def close(self) -> None:
-        """Let what is under way end: merged files are swept later, what has left is archived."""
+        """Wait until merges and archiving in progress end; their files are deleted later."""
         self._thread.shutdown(wait=True)
 
 
 def still_needed(entries: Sequence[StoreEntry], now_us: int, keeping: Keeping) -> list[StoreEntry]:
-    """The files that may hold an object that is young enough, or one of the newest."""
+    """Return the files that may hold an object that is recent enough, or one of the newest."""
     ordered = sorted(entries, key=lambda entry: entry.first_seq)
     firsts = [entry.first_seq for entry in ordered]
     newer = [0, *accumulate(entry.objects for entry in reversed(ordered))][::-1]
@@ -235,10 +235,10 @@ def still_needed(entries: Sequence[StoreEntry], now_us: int, keeping: Keeping) -
 
 
 def choose_files(entries: Sequence[StoreEntry], now_us: int, slices: Slices) -> list[StoreEntry]:
-    """The files to merge next, or none: many that are not cut by slices, or many of one slice.
+    """Choose the files to merge next, if any: many that span slices, or many of one slice.
 
-    In a slice, FAN_IN files of about one size make one; in one that is over, all of them do, unless
-    what is new is little against the largest. Files of different plans are not mixed.
+    In a slice, FAN_IN files of similar size are merged; in a finished slice, all files are, unless
+    the new ones are small compared with the largest. Files of different plans are not mixed.
     """
     fresh = [entry for entry in entries if slices.of_file(entry) is None]
     newest_plan = entries[-1].plan if entries else None

@@ -16,30 +16,29 @@ from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
 
 MOST_OBJECTS = 1 << 62  # no window has more
-FADING = 0.8  # of what arrived and left before, with each batch
-MOST_GROWTH = 2.0  # and least its inverse: a stream that swells or dries up does not go on so
+FADING = 0.8  # weight of earlier arrivals and departures, per batch
+MOST_GROWTH = 2.0  # and the minimum is its inverse: such a stream does not last
 
 
 class Moves(NamedTuple):
-    """Events that move the horizon, and to where; the first is what was before the batch.
+    """Events that move the horizon, and where to; the first is the horizon before the batch.
 
     An object has left the window when the horizon has reached it: its seq in a window of the last
-    objects, its time in a window of time.
+    N objects, its time in a window by time.
     """
 
     seq: NDArray[np.int64]
     horizon: NDArray[np.int64]
 
     def at(self, seqs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The horizon at events of the batch."""
+        """Return the horizon at events of the batch."""
         return self.horizon[np.searchsorted(self.seq, seqs, "right") - 1]
 
 
 class SlidingWindow:
     """The window of the settings, after the last commit.
 
-    In a window of the last objects their seqs are kept here, from the first time that a
-    subscription needs them.
+    In a window of the last N objects, their seqs are stored here once a subscription needs them.
     """
 
     def __init__(self, settings: Settings, state: StateDir) -> None:
@@ -48,14 +47,14 @@ class SlidingWindow:
         self.length_us = settings.window_us or 0
         self.by_time = settings.window_us is not None
         self.seqs: NDArray[np.int64] | None = None  # of the objects in the window, ascending
-        self.arrived = self.left = 0.0  # recently, in a window of time
+        self.arrived = self.left = 0.0  # recently, in a window by time
 
     @property
     def growth(self) -> float:
-        """How many objects arrive for each that leaves, by the last batches.
+        """Return how many objects arrived for each that left, over the last batches.
 
-        In a window of the last objects as many arrive as leave; before it is full none leaves,
-        and nothing is searched for again.
+        In a window of the last N objects as many arrive as leave; before it is full none leaves,
+        and nothing is searched again.
         """
         if not self.by_time or self.arrived == self.left:
             return 1.0
@@ -63,11 +62,11 @@ class SlidingWindow:
         return float(np.clip(ratio, 1.0 / MOST_GROWTH, MOST_GROWTH))
 
     def skip(self) -> None:
-        """A batch passes that no subscription follows: read the window again when one does."""
+        """Skip a batch that no subscription follows; the window is loaded again when needed."""
         self.seqs = None
 
     def load(self, store: Sequence[StoreEntry], before_seq: int) -> NDArray[np.int64]:
-        """The seqs of the window before an event, from the store if they are not known."""
+        """The seqs of the window before an event, read from the store if they are not known."""
         if self.seqs is None:
             parts = [np.empty(0, np.int64)]
             for entry in store:
@@ -78,15 +77,15 @@ class SlidingWindow:
         return self.seqs
 
     def horizon(self, store: Sequence[StoreEntry], before_seq: int, now_us: int | None) -> int:
-        """The horizon before an event."""
+        """Return the horizon before an event."""
         if self.by_time:
             return FAR_PAST_US if now_us is None else now_us - self.length_us
-        # What is not among the last objects has left; those before them are not known by number.
+        # Objects before the last N have left; their seqs are not kept.
         seqs = self.load(store, before_seq)
         return int(seqs[0]) - 1 if seqs.size == self.count else -1
 
     def size(self, store: Sequence[StoreEntry], now_us: int | None) -> float:
-        """About how many objects the window has or, if it goes by their number, may have."""
+        """Estimate how many objects the window has; for one of the last N objects, return N."""
         if not self.by_time:
             return float(self.count)
         return 0.0 if now_us is None else count_between(store, now_us - self.length_us, now_us)
@@ -98,7 +97,7 @@ class SlidingWindow:
         facts: Sequence[BlockFacts],
         advances: Advances,
     ) -> Moves:
-        """How the horizon moves in the batch that begins with `first_seq`."""
+        """Return how the horizon moves in the batch that begins with `first_seq`."""
         now_us = None if advances.before_us == FAR_PAST_US else advances.before_us
         start = self.horizon(store, first_seq, now_us)
         if self.by_time:
@@ -117,7 +116,7 @@ class SlidingWindow:
 
 
 def count_between(store: Sequence[StoreEntry], after_us: int, to_us: int) -> float:
-    """About how many objects of a store have a time in (after_us, to_us]."""
+    """Estimate how many objects of a store have a time in (after_us, to_us]."""
     total = 0.0
     for entry in store:
         within = min(entry.last_us, to_us) - max(entry.first_us - 1, after_us)
@@ -127,7 +126,7 @@ def count_between(store: Sequence[StoreEntry], after_us: int, to_us: int) -> flo
 
 
 def arrivals(facts: Sequence[BlockFacts]) -> NDArray[np.int64]:
-    """The seqs of the batch's objects, ascending, without those that the clock rejected."""
+    """Return the seqs of the batch's objects, ascending, without those that the clock rejected."""
     parts = [np.empty(0, np.int64)]
     for fact in facts:
         rejected = np.isin(fact.arrays["object.event"], fact.clock.rejected_event)

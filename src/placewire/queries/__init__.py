@@ -1,4 +1,4 @@
-"""Answer snapshot queries from retained objects, once each.
+"""Answer each snapshot query once, from retained objects.
 
 The fields of a query are read in `ingest/queries.py`; each kind answers in `kinds/*/answer.py`.
 

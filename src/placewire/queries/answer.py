@@ -43,7 +43,7 @@ QUERIES_PER_TASK = 256
 
 
 class AskedQuery(NamedTuple):
-    """A valid query of the batch: its place in the log, the clock there, its line."""
+    """A valid query of the batch: its position in the log, the clock there, its line."""
 
     seq: int
     now_us: int
@@ -51,7 +51,7 @@ class AskedQuery(NamedTuple):
 
 
 class QueryContext(NamedTuple):
-    """The context that a process needs to answer queries; pickled into each task."""
+    """The data that a process needs to answer queries; pickled into each task."""
 
     root: str
     key: tuple[int, int]
@@ -60,7 +60,7 @@ class QueryContext(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """Answers as lines, without and with the data of objects."""
+    """Answers as lines, with and without the data of objects."""
 
     lines: list[bytes]
     lines_with_data: list[bytes]

@@ -54,10 +54,10 @@ class Snapshot:
         return self.manifest.now_us if self.manifest is not None else None
 
     def read(self, query: dict[str, Any] | str | bytes) -> tuple[Query, int | None]:
-        """Return a query and the clock at which it is asked; raises InvalidEvent.
+        """Decode a query; return it and the clock at which it is asked; raises InvalidEvent.
 
-        `type`, `id` and `ts` may be left out. A `ts` after the state's clock moves the clock for
-        this query, as its event would.
+        `type`, `id` and `ts` are optional. A `ts` after the state's clock moves the clock for this
+        query, as its event would.
         """
         given = decode_object(query)
         named = "id" in given
@@ -126,7 +126,7 @@ class Snapshot:
         self.close()
 
     def close(self) -> None:
-        """Close the files; no more queries can be answered."""
+        """Close the files; later queries are refused."""
         self.sections = []
         self.closed = True
 

@@ -1,6 +1,6 @@
 """Analyzers: turn texts into sets of hashed terms.
 
-`Analyzer` implements `default`, and with scripts `cjk-bigram`, which cuts tokens into pairs of
+`Analyzer` implements `default` and, given scripts, `cjk-bigram`, which cuts tokens into pairs of
 characters. `StemmingAnalyzer` implements `snowball:LANGUAGE`. All of them drop stop words.
 `open_analyzer` returns the analyzer of the settings.
 """
@@ -65,7 +65,7 @@ class TermSets(NamedTuple):
 class TermWords(NamedTuple):
     """The words of the distinct terms of some sets, unordered: hashes and a CSR column of bytes.
 
-    `numbers` has the place of each term of the sets among them.
+    `numbers` has the position among them of each term of the sets.
     """
 
     hashes: U64
@@ -91,7 +91,7 @@ class Analyzer:
         put_pairs(self._stops, hashes, np.full(hashes.size, NOTHING))
 
     def _cut(self, tokens: list[str]) -> list[str]:
-        """Cut tokens into pieces if there are scripts."""
+        """Cut tokens into pieces if the analyzer has scripts."""
         if self.scripts is None:
             return tokens
         return [piece for token in tokens for piece in cut_token(token)]
@@ -171,7 +171,7 @@ class Analyzer:
         return TermSets(offsets, hashes)
 
     def find_words(self, terms: TermSets, raw: Bytes, starts: Places, ends: Places) -> TermWords:
-        """Find the words of terms in the texts that have them."""
+        """Find the words of terms in the texts that contain them."""
         table, numbers, distinct = hashes_to_numbers(read_only(terms.hashes))
         first = numbers_to_first_rows(numbers, read_only(terms.offsets), distinct.size)
         rows = np.flatnonzero(first)
@@ -217,7 +217,7 @@ class Analyzer:
         return np.concatenate([pool, np.frombuffer(bytes(added), np.uint8)])
 
 
-MOST_WORDS = 1 << 19  # about 50 MB; beyond that the vocabulary is dropped and learnt again
+MOST_WORDS = 1 << 19  # about 50 MB; a larger vocabulary is dropped and rebuilt
 
 
 class GrowingTable:
@@ -238,7 +238,7 @@ class GrowingTable:
 
 
 class Vocabulary:
-    """The words known to a process: the hash of each one's stem, and the bytes of stems."""
+    """The words that a process has seen: the hash of each word's stem, and the bytes of stems."""
 
     def __init__(self) -> None:
         self.stem_of = GrowingTable()
@@ -266,11 +266,11 @@ class StemmingAnalyzer(Analyzer):
     stems = True
 
     def __init__(self, k0: int, k1: int, language: str, stop_words: Sequence[str] = ()) -> None:
-        import Stemmer  # an extra: most logs need none
+        import Stemmer  # an optional dependency: most logs need no stemmer
 
         super().__init__(k0, k1, stop_words)
         self.language = language
-        self._stemmer = Stemmer.Stemmer(language, 0)  # no cache: the vocabulary is one
+        self._stemmer = Stemmer.Stemmer(language, 0)  # no cache: the vocabulary is the cache
         self._lock = Lock()  # a stemmer serves one thread at a time
         self._vocabulary = Vocabulary()
         self._pending: set[str] = set()
@@ -339,7 +339,7 @@ class StemmingAnalyzer(Analyzer):
         self._learn(found.hashes, words)
 
     def find_words(self, terms: TermSets, raw: Bytes, starts: Places, ends: Places) -> TermWords:
-        """Find stems in the vocabulary, which analysing the texts has filled."""
+        """Find stems in the vocabulary, which `analyse` has filled."""
         _, numbers, distinct = hashes_to_numbers(read_only(terms.hashes))
         while True:
             with self._lock:

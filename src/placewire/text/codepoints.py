@@ -2,7 +2,7 @@
 
 Normalising a text is normalising its code points one by one, except where neighbours interact: a
 mark composes with the letter before it, or is sorted before a mark that the letter has absorbed.
-`CodePointTable` knows where that can happen; only such texts are analysed by Python.
+`CodePointTable` detects where that can happen; only such texts are analysed in Python.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from placewire.kernels.text.tokens import (
     CodePoints,
 )
 
-BLOCK = 64  # code points learnt together: those that share all but the last byte of their UTF-8
+BLOCK = 64  # code points learnt together: those whose UTF-8 differs only in the last byte
 COMPOSITES = (range(0xA0, 0x3400), range(0xF900, 0x20000))  # Hangul is composed by rule
 LEADS, VOWELS, TAILS = range(0x1100, 0x1113), range(0x1161, 0x1176), range(0x11A8, 0x11C3)
 SYLLABLES = range(0xAC00, 0xD7A4)
@@ -45,7 +45,7 @@ SURROGATES = range(0xD800, 0xE000)
 
 
 class CodePointTable:
-    """The code points known to this process, filled a block at a time."""
+    """The code points that this process has seen, filled a block at a time."""
 
     def __init__(self) -> None:
         self.points = CodePoints(
@@ -58,7 +58,7 @@ class CodePointTable:
         self._seconds = frozenset("".join(self._followers.values())) | set(
             map(chr, (*VOWELS, *TAILS))
         )
-        # Starters that compose with the same marks share a context, so it keeps one of them.
+        # Starters that compose with the same marks share a context, represented by one of them.
         self._alike = {marks: first for first, marks in self._followers.items()}
         self._lefts: dict[tuple[str, int], int] = {("", 0): 0}
         self._marks: dict[tuple[str, int], int] = {("", 0): 0}
@@ -71,7 +71,7 @@ class CodePointTable:
         """Fill the entries of the block around `code`."""
         with self._lock:
             first = code - code % BLOCK
-            # Entries are written last: other threads use an entry once it is not zero.
+            # Write entries last: other threads use an entry once it is not zero.
             self.points.entries[first : first + BLOCK] = [
                 self._entry(chr(point)) for point in range(first, first + BLOCK)
             ]
@@ -97,7 +97,7 @@ class CodePointTable:
         return action | manner << MANNER_SHIFT | context << CONTEXT_SHIFT | pooled << POOL_SHIFT
 
     def _action(self, char: str, folded: str) -> tuple[int, int | None]:
-        """Return the action of a code point and the place of its text in the pool."""
+        """Return the action of a code point and the position of its text in the pool."""
         if folded == char:
             return WORD if is_word(char) else SEPARATOR, 0
         runs = re.findall(r"\w+|\W", folded)
@@ -122,7 +122,7 @@ class CodePointTable:
         head = decomposed[0]
         order = unicodedata.combining(head)
         if order or head in self._seconds:
-            # A mark that is only a break may change places with other such marks; a word may not.
+            # A mark that is only a break may be reordered with other such marks; a word may not.
             if len(decomposed) > 1 or head in self._followers or (order and action != SEPARATOR):
                 return UNSAFE, 0
             second = head if head in self._seconds else ""
@@ -132,7 +132,7 @@ class CodePointTable:
         absorbed = not decomposed.endswith(tail) or (
             len(decomposed) > len(tail) and unicodedata.combining(decomposed[-len(tail) - 1]) > 0
         )
-        # A mark that folds to a word keeps its place among breaks: U+037A ends with such a one.
+        # A mark that folds to a word keeps its place among breaks: U+037A ends with such a mark.
         worded = any(re.search(r"\w", mark.casefold()) for mark in tail)
         guard = unicodedata.combining(decomposed[-1]) if absorbed or worded else 0
         return STARTER, self._context(self._lefts, (self._composing(starters[-1]), guard))
@@ -161,7 +161,7 @@ class CodePointTable:
 
 
 def is_word(run: str) -> bool:
-    """Whether a run of characters that are alike is one of word characters."""
+    """Return true if a run of similar characters consists of word characters."""
     return run[0].isalnum() or run[0] == "_"
 
 
@@ -171,12 +171,12 @@ def most_terms(folded: str) -> int:
 
 
 def is_composed(pair: str) -> bool:
-    """Whether two adjacent characters compose into one."""
+    """Return true if two adjacent characters compose into one."""
     return len(unicodedata.normalize("NFC", pair)) == 1
 
 
 def composing_pairs() -> dict[str, str]:
-    """Map each character that composes with following ones to these, in code-point order."""
+    """Map each character to the following characters that it composes with, in code-point order."""
     pairs: dict[str, list[str]] = {}
     for codes in COMPOSITES:
         for char in map(chr, codes):
@@ -212,12 +212,12 @@ CJK_SCRIPTS.flags.writeable = False
 
 
 def is_cjk(char: str) -> bool:
-    """Whether a character is of these scripts."""
+    """Return true if a character is in the CJK scripts."""
     return any(first <= ord(char) <= last for first, last in CJK)
 
 
 def cut_token(token: str) -> Iterator[str]:
-    """Cut a token: overlapping pairs of CJK characters, single ones, and the text between."""
+    """Cut a token into overlapping pairs of CJK characters, single ones, and the text between."""
     run = ""
     cjk = False
     for char in token:
@@ -230,7 +230,7 @@ def cut_token(token: str) -> Iterator[str]:
 
 
 def cut_run(run: str, cjk: bool) -> Iterator[str]:
-    """Return a run as it is, or in overlapping pairs."""
+    """Return a run unchanged, or cut into overlapping pairs."""
     if not cjk or len(run) < 3:
         yield from [run] if run else []
     else:

@@ -1,7 +1,7 @@
 """Parse `where`, a query string or a tree, and `keywords`, a list of words.
 
 Limits are checked while parsing, so that hostile input (thousands of parentheses, NOTs or nested
-lists) ends early: strings are parsed without recursion, trees recurse at most MAX_DEPTH times.
+lists) fails early: strings are parsed without recursion, trees recurse at most MAX_DEPTH times.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def parse_where(where: object, tokens: Tokens) -> Node:
     """Read a `where`, a query string or a decoded JSON tree, into an expression.
 
     `tokens` is the analyzer: a hashable, pure function, because the nodes of short words are
-    remembered. Raises InvalidEvent.
+    cached. Raises InvalidEvent.
     """
     if isinstance(where, str):
         node = _parse_plain(where, tokens)
@@ -72,19 +72,19 @@ def parse_keywords(words: object, tokens: Tokens) -> list[str]:
 
 
 def _analyse(tokens: Tokens, word: str) -> Node | None:
-    """Turn a word into its term, all of its terms, or None when it has none."""
+    """Convert a word to its term, an AND of its terms, or None if it has none."""
     terms = tokens(word)
     if len(terms) == 1:
         return terms[0]
     return (ALL, tuple(terms)) if terms else None
 
 
-# Words repeat: a hit costs a tenth of the analyzer. Only short words are kept (some 10 MB).
+# Words repeat: a hit takes a tenth of the analyzer's time. Only short words are kept (~10 MB).
 _analyse_cached = lru_cache(maxsize=32_768)(_analyse)
 
 
 def _parse_plain(text: str, tokens: Tokens) -> Node | None:
-    """Parse plain words joined by one operator; None when the text needs the whole parser."""
+    """Parse plain words joined by one operator; None if the text needs the full parser."""
     match = _PLAIN.fullmatch(text)
     if match is None:
         return None
@@ -102,7 +102,7 @@ def _parse_plain(text: str, tokens: Tokens) -> Node | None:
 
 
 class _Reader:
-    """One `where` being read: the analyzer and the number of tokens so far."""
+    """The state of reading one `where`: the analyzer and the number of tokens so far."""
 
     def __init__(self, tokens: Tokens) -> None:
         self.tokens = tokens
@@ -136,8 +136,8 @@ class _Reader:
     def parse_string(self, text: str, place: str, room: int) -> Node:
         """Parse a query string that may be `room` deep.
 
-        `ors` holds the finished alternatives of the open parenthesis, `ands` the run of AND that
-        is growing, `nots` the NOTs before the next operand; each has the depth below it.
+        `ors` holds the finished alternatives of the open parenthesis, `ands` the current run of
+        ANDs, `nots` the NOTs before the next operand; each also stores the depth below it.
         """
         opened: list[tuple[list[Node], int, list[Node], int, int]] = []
         ors: list[Node] = []
@@ -191,7 +191,7 @@ class _Reader:
                     continue
                 node, depth = _join(ANY, ors, ors_depth)
                 ors, ors_depth, ands, ands_depth, nots = opened.pop()
-            # Here an operand is complete, a word or a parenthesis.
+            # Here an operand, a word or a parenthesis, is complete.
             if nots:
                 for _ in range(nots):
                     node = (NONE, (node,))
@@ -219,12 +219,12 @@ def _split_lexemes(text: str) -> Iterable[str]:
     """Split a string into words, quoted words and parentheses."""
     if len(text) <= 4096:
         return _LEXEME.findall(text)  # half the time of finding them one by one
-    # A long text is most likely hostile: take no more of it than the limits let pass.
+    # A long text is most likely hostile: read no more of it than the limits allow.
     return (match.group() for match in _LEXEME.finditer(text))
 
 
 def _join(kind: str, nodes: list[Node], depth: int) -> tuple[Node, int]:
-    """Make one node of a run; a run of one is no run."""
+    """Make one node of a run; a single node is returned unchanged."""
     return (nodes[0], depth) if len(nodes) == 1 else ((kind, tuple(nodes)), depth + 1)
 
 

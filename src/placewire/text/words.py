@@ -1,4 +1,4 @@
-"""The words behind term hashes: find and sort them, and weigh them by a lexicon.
+"""The words of term hashes: find, sort and weigh them by a lexicon.
 
 UTF-8 preserves the order of code points, so words are compared by their bytes.
 """
@@ -35,7 +35,7 @@ class Words(NamedTuple):
 def words_of_terms(
     analyzer: Analyzer, terms: TermSets, raw: U8, starts: I64, ends: I64
 ) -> tuple[Words, U32]:
-    """Return the words of terms, ascending, and the place of each term among them."""
+    """Return the words of terms, ascending, and the position of each term among them."""
     found = analyzer.find_words(terms, raw, starts, ends)
     ranks, firsts = rank_words(found.offsets, found.raw)
     offsets, ordered = slices_to_buffer(

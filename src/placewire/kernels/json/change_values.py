@@ -1,8 +1,8 @@
 """Read the values of plain changes from raw bytes: regions, words of a `where`, keywords, `k`.
 
-A reader takes the place where its value begins and returns the place after it, or FAILED for a
-value that is not plain, valid or not. `raw` has a line feed after that place, which ends every
-loop.
+A reader takes the position where its value begins and returns the position after it, or FAILED if
+the value is not plain, whether valid or not. `raw` has a line feed after that position, which ends
+every loop.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def skip_colon(raw: Bytes, at: int) -> int:
 
 @kernel
 def region_at(raw: Bytes, at: int, numbers: npt.NDArray[np.float64]) -> tuple[int, int]:
-    """Read a box or circle that begins at `at` into `numbers`: its kind and the place after it."""
+    """Read a box or circle at `at` into `numbers`; return its kind and the position after it."""
     if byte_at(raw, at) != ord("{"):
         return 0, FAILED
     at = skip_blanks(raw, at + 1)
@@ -67,7 +67,7 @@ def region_at(raw: Bytes, at: int, numbers: npt.NDArray[np.float64]) -> tuple[in
 
 @kernel
 def _box_at(raw: Bytes, at: int, numbers: npt.NDArray[np.float64]) -> int:
-    """Read `[west, south, east, north]`; the place after it or FAILED."""
+    """Read `[west, south, east, north]`; return the position after it or FAILED."""
     if at < 0 or byte_at(raw, at) != ord("["):
         return FAILED
     for k in range(4):
@@ -86,7 +86,7 @@ def _box_at(raw: Bytes, at: int, numbers: npt.NDArray[np.float64]) -> int:
 
 @kernel
 def _circle_at(raw: Bytes, at: int, numbers: npt.NDArray[np.float64]) -> int:
-    """Read `{"lon": .., "lat": .., "radius_m": ..}`; the place after it or FAILED."""
+    """Read `{"lon": .., "lat": .., "radius_m": ..}`; return the position after it or FAILED."""
     if at < 0 or byte_at(raw, at) != ord("{"):
         return FAILED
     seen = 0
@@ -126,7 +126,7 @@ def _circle_at(raw: Bytes, at: int, numbers: npt.NDArray[np.float64]) -> int:
 
 @subkernel
 def _is_word_byte(byte: np.uint8) -> bool:
-    """Whether the byte is a lower-case letter, a digit or an underscore of ASCII."""
+    """Return true if the byte is an ASCII lower-case letter, digit or underscore."""
     return bool(0x61 <= byte <= 0x7A or 0x30 <= byte <= 0x39 or byte == 0x5F)
 
 
@@ -141,7 +141,7 @@ def _term_of_word(
 
 @subkernel
 def _with_term(terms: Terms, first: int, count: int, term: np.uint64) -> int:
-    """Append a term to the `count` at terms[first:] unless present; return the new count."""
+    """Append a term to the `count` terms at terms[first:] unless present; return the new count."""
     for k in range(first, first + count):
         if terms[k] == term:
             return count
@@ -160,7 +160,7 @@ def words_at(
     terms: Terms,
     first: int,
 ) -> tuple[int, int]:
-    """Write the distinct terms of raw[at:end] to terms[first:]; return number and operator.
+    """Write the distinct terms of raw[at:end] to terms[first:]; return their number and operator.
 
     Words are lower-case ASCII, so each is one token, which `mapping` may replace. The number is
     FAILED if a word maps to nothing or is unknown.
@@ -206,9 +206,9 @@ def keywords_at(
     first: int,
     starts: npt.NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Write the distinct terms of a list of words to terms[first:]; return place and number.
+    """Write the distinct terms of a list of words to terms[first:]; return position and number.
 
-    Words are as in `words_at`. `starts` receives where the word of each term begins.
+    Words are as in `words_at`. `starts` receives the position of each term's word.
     """
     if byte_at(raw, at) != ord("["):
         return FAILED, 0
@@ -239,7 +239,7 @@ def keywords_at(
 
 @subkernel
 def _precedes(raw: Bytes, one: int, other: int) -> bool:
-    """Whether the word that begins at `one` sorts before the other, a different one.
+    """Return true if the word that begins at `one` sorts before the different word at `other`.
 
     The quote after a word is less than any byte of a word, so a prefix sorts first.
     """
@@ -253,9 +253,9 @@ def _precedes(raw: Bytes, one: int, other: int) -> bool:
 def sort_terms(
     raw: Bytes, starts: npt.NDArray[np.int64], terms: Terms, first: int, count: int
 ) -> None:
-    """Put the terms at terms[first:] in code-point order of their words, which begin at `starts`.
+    """Sort the terms at terms[first:] by the code points of their words, which begin at `starts`.
 
-    They are few, so each is put in among those before it.
+    Uses insertion sort, because there are few.
     """
     for k in range(1, count):
         start, term = starts[k], terms[first + k]
@@ -270,7 +270,7 @@ def sort_terms(
 
 @subkernel
 def k_at(raw: Bytes, at: int) -> tuple[int, int]:
-    """Read an integer from 1 to MOST_K; return the place after it and its value.
+    """Read an integer from 1 to MOST_K; return the position after it and its value.
 
     The caller checks the byte that follows, which may begin a fraction or an exponent.
     """

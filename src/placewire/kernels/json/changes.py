@@ -47,10 +47,9 @@ SUBSCRIBE_KEYS = TYPE | ID | TS | KIND
 RANKED_KEYS = LON | LAT | KEYWORDS | K
 NUMBER_KEYS = LON | LAT | WITHIN | ALPHA | REACH
 
-# The fast path knows the three kinds whose subscriptions usually consist of plain values: the name
-# and number of each, the keys that it needs, the keys that it may have, and whether it weighs each
-# of its terms. Such terms are in code-point order and all of them in the cover. Every other kind is
-# read by the strict decoder, as any line is that is not plain.
+# The kinds that the fast path reads, whose subscriptions usually have plain values: name and
+# number, required keys, allowed keys, and whether each term has a weight. Weighted terms are in
+# code-point order, and all are in the cover. The strict decoder reads every other kind.
 KIND_WORDS = (b'boolean"', b'nearest"', b'relevant"')
 KIND_NUMBERS = (BOOLEAN, NEAREST, RELEVANT)
 NEEDED_KEYS = (0, RANKED_KEYS, RANKED_KEYS | ALPHA)
@@ -65,7 +64,7 @@ MODE_KEY, WITHIN_KEY, ALPHA_KEY, REACH_KEY = b'mode"', b'within_m"', b'alpha"', 
 
 @subkernel
 def key_at(raw: Bytes, at: int) -> tuple[int, int]:
-    """Return the bit of the key at `at`, 0 if unknown, and the place after its quote."""
+    """Return the bit of the key at `at`, 0 if unknown, and the position after its quote."""
     first = byte_at(raw, at)
     if first == ord("t"):
         if starts_with(raw, at, TYPE_KEY):
@@ -110,7 +109,7 @@ def key_at(raw: Bytes, at: int) -> tuple[int, int]:
 
 @subkernel
 def kind_at(raw: Bytes, at: int) -> int:
-    """Return the place in the table of the kind whose name begins at `at`; FAILED if unknown."""
+    """Return the table position of the kind whose name begins at `at`; FAILED if unknown."""
     for k in range(len(KIND_NUMBERS)):
         if starts_with(raw, at, KIND_WORDS[k]):
             return k
@@ -130,7 +129,7 @@ def keys_complete(seen: int, subscribes: bool, place: int) -> bool:
 
 
 class PlainNumbers(NamedTuple):
-    """The number of each key, by row: infinite or the default where a row has no limit or reach."""
+    """The values of the numeric keys by row; infinite or the default where a row gives none."""
 
     lon: npt.NDArray[np.float64]
     lat: npt.NDArray[np.float64]
@@ -146,9 +145,9 @@ LON_AT, LAT_AT, WITHIN_AT, ALPHA_AT, REACH_AT = range(NUMBERS)
 class PlainChanges(NamedTuple):
     """The plain changes of a block, in line order.
 
-    `subscribes` marks those that make a row; the columns after it have one entry a row. `region`
-    f64[n, 4] holds a box, or lon, lat and radius of a circle. `numbers` f64[n, NUMBERS] are defined
-    in rows with keywords only. `literal_offsets` are CSR offsets of the literals.
+    `subscribes` marks the changes that create a row; the columns after it have one entry per row.
+    `region` f64[n, 4] holds a box, or lon, lat and radius of a circle. `numbers` f64[n, NUMBERS]
+    are defined only in rows with keywords. `literal_offsets` are CSR offsets of the literals.
     """
 
     line: Positions
@@ -170,10 +169,10 @@ class PlainChanges(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """One change: the place of its line feed (FAILED if it is not plain), its keys and values.
+    """One change: the position of its line feed (FAILED if it is not plain), its keys and values.
 
-    `place` is that of its kind in the table. Its region, numbers and terms are written to the
-    columns directly.
+    `place` is the position of its kind in the table. Its region, numbers and terms are written
+    directly to the columns.
     """
 
     end: int
@@ -191,7 +190,7 @@ class _Change(NamedTuple):
 
 @subkernel
 def _number_of_key(raw: Bytes, at: int, key: int, numbers: npt.NDArray[np.float64]) -> int:
-    """Read the value of one key to its place in `numbers`; return the place after it or FAILED."""
+    """Read the value of one key into `numbers`; return the position after it or FAILED."""
     at, value = number_at_byte(raw, at)
     if key == LON:
         numbers[LON_AT] = value
@@ -385,7 +384,7 @@ def _scan_closed_lines(
                 onward = w + 1 if w + 1 < words else (REJECT if by_or else ACCEPT)
                 on_true[first + w] = ACCEPT if by_or else onward
                 on_false[first + w] = onward if by_or else REJECT
-                if found.seen & KEYWORDS:  # only a list of terms: there is nothing to jump to
+                if found.seen & KEYWORDS:  # a list of terms, without jumps
                     on_true[first + w] = on_false[first + w] = 0
             row += 1
             offsets[row] = first + words
@@ -423,11 +422,11 @@ def scan_changes(
 ) -> tuple[PlainChanges, Positions]:
     """Return the plain changes among `lines`, with hashed terms, and the numbers of slow lines.
 
-    `mapping` replaces words, None keeps them. `reach_m` is the default of `relevant` lines; 0 makes
-    all lines of that kind slow. A last line without a line feed is slow.
+    `mapping` replaces words; None keeps them. `reach_m` is the default of `relevant` lines; with 0
+    all lines of that kind are slow. A last line without a line feed is slow.
     """
     at = lines.astype(np.int64)
-    # Every word but the first has a byte before it. Pages that are not written to cost nothing.
+    # Every word but the first follows at least one byte. Pages that are never written cost nothing.
     room = int((line_offsets[at + 1] - line_offsets[at]).sum()) // 2 + MOST_TERMS
     return _scan_closed_lines(
         read_only(raw), line_offsets, lines, k0, k1, mapping, float(reach_m), room

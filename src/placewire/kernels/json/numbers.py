@@ -1,8 +1,8 @@
 """Read decimal numbers from raw bytes, rounded to 64-bit floats exactly as `float` rounds them.
 
-Short decimals are one exact division. Longer ones, such as `repr` writes, take the algorithm of
+Short decimals take one exact division. Longer ones, such as `repr` writes, use the algorithm of
 Eisel and Lemire ("Number Parsing at a Gigabyte per Second", 2021): multiply the digits by a 128-bit
-power of five and read the rounded float off the top bits. The rest is left to the strict decoder.
+power of five and round the top bits. All other numbers are left to the strict decoder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ POWERS_OF_TEN = np.array([float(10**n) for n in range(MOST_EXACT_PLACES + 1)], d
 
 
 def _reciprocals_of_powers_of_five() -> npt.NDArray[np.uint64]:
-    """Row n holds the top and bottom 64 bits of 2^b / 5^n, rounded up, b chosen to fill 128."""
+    """Return 2^b / 5^n in row n, rounded up, as top and bottom 64 bits; b is chosen to fill 128."""
     table = np.zeros((MOST_PLACES + 1, 2), dtype=np.uint64)
     for places in range(1, MOST_PLACES + 1):
         power = 5**places
@@ -48,7 +48,7 @@ THREE = np.uint64(3)
 
 @subkernel
 def _product_of_words(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """The top and bottom 64 bits of a * b."""
+    """Return the top and bottom 64 bits of a * b."""
     a_low, a_high = a & LOW_HALF, a >> HALF
     b_low, b_high = b & LOW_HALF, b >> HALF
     low = a_low * b_low
@@ -60,7 +60,7 @@ def _product_of_words(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]
 
 @kernel
 def float_of_decimal(digits: np.uint64, places: int) -> tuple[bool, float]:
-    """Whether digits / 10^places could be rounded here, and the nearest float (else 0)."""
+    """Return whether digits / 10^places could be rounded here, and the nearest float (else 0)."""
     if digits <= LARGEST_EXACT and places <= MOST_EXACT_PLACES:
         return True, float(np.float64(np.int64(digits)) / POWERS_OF_TEN[places])
     if places < 1 or places > MOST_PLACES:
@@ -83,11 +83,11 @@ def float_of_decimal(digits: np.uint64, places: int) -> tuple[bool, float]:
             return False, 0.0
     upper = top >> SIXTY_THREE
     shift = upper + NINE
-    mantissa = top >> shift  # 54 bits: a float's 53 and the one that rounds
+    mantissa = top >> shift  # 54 bits: the 53 of a float and one to round by
     if bottom <= ONE and mantissa & THREE == ONE and mantissa << shift == top:
         return False, 0.0  # perhaps half way between two floats
     mantissa = (mantissa + (mantissa & ONE)) >> ONE
-    # 217706 / 2^16 is log2(10), near enough for every exponent of the table.
+    # 217706 / 2^16 approximates log2(10) closely enough for every exponent of the table.
     exponent = ((-217_706 * places) >> 16) + 63 + np.int64(upper) - zeros + 1023
     if mantissa >= HIDDEN_BIT + HIDDEN_BIT:
         mantissa = HIDDEN_BIT

@@ -2,10 +2,10 @@
 
 Nearly every line of a log is an object event with six known keys, no escapes and no `data`. Such a
 line is *plain*: it is decoded here, and every rule of the format is checked. All other lines are
-*slow*: the strict decoder reads them and words the errors.
+*slow*: the strict decoder reads them and reports the errors.
 
-Reading stops at the first byte that is not valid. A line feed is valid nowhere, so a line that ends
-in one needs no other bounds check.
+Reading stops at the first invalid byte. A line feed is never valid inside an object, so a line that
+ends in one needs no other bounds check.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _key_at(raw: Bytes, at: int) -> tuple[int, int]:
 
 @subkernel
 def _object_of_line(raw: Bytes, start: int) -> tuple[int, int, float, float, int, int, int, int]:
-    """Read the object at `start`; return the place of its line feed (-1 if slow) and its fields."""
+    """Read the object at `start`; return where its line feed is (-1 if slow) and its fields."""
     ts_us = id_start = id_end = text_start = text_end = 0
     lon = lat = 0.0
     at = skip_blanks(raw, start)
@@ -153,7 +153,7 @@ def _object_of_line(raw: Bytes, start: int) -> tuple[int, int, float, float, int
 def _scan_closed_lines(
     raw: Bytes, line_offsets: npt.NDArray[np.int64]
 ) -> tuple[PlainObjects, Positions]:
-    """Implement `scan_objects`; lines that do not end in a line feed are slow."""
+    """Implement `scan_objects`; treat lines that do not end in a line feed as slow."""
     lines = len(line_offsets) - 1
     line_of = np.empty(lines, dtype=np.uint32)
     ts_us = np.empty(lines, dtype=np.int64)
@@ -194,11 +194,11 @@ def _scan_closed_lines(
 def scan_objects(raw: Bytes, line_offsets: npt.NDArray[np.int64]) -> tuple[PlainObjects, Positions]:
     """Return the plain objects of a block (under 2 GiB) and the numbers of its slow lines."""
     if len(raw) and raw[-1] != LINE_FEED and line_offsets[-1] == len(raw):
-        # Once a log, at its end: a copy of the block costs less than a guard at every byte.
+        # Once per log, at its end: copying the block costs less than a bounds check at every byte.
         raw = np.append(raw, np.uint8(LINE_FEED))
         line_offsets = line_offsets.copy()
         line_offsets[-1] += 1
-    # One view of the block, whatever the caller's: the kernel is compiled for one type.
+    # The same read-only view for every caller, so that the kernel is compiled for one type.
     raw = raw.view()
     raw.flags.writeable = False
     return _scan_closed_lines(raw, line_offsets)
@@ -211,7 +211,7 @@ def count_lines(raw: Bytes) -> int:
     whole = size - size % 128
     count = 0
     for base in range(0, whole, 128):
-        # A sum of at most 128 fits a byte, which lets the compiler add whole registers of them.
+        # A sum of at most 128 fits in a byte, so the compiler can add whole registers of bytes.
         feeds = np.uint8(0)
         for at in range(base, base + 128):
             feeds = np.uint8(feeds + np.uint8(raw[at] == LINE_FEED))

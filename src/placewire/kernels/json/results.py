@@ -1,4 +1,4 @@
-"""Results as JSON Lines: order by (seq, type, subscription id) and print, in compiled code."""
+"""Order results by (seq, type, subscription id) and print them as JSON Lines, in compiled code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEX = np.frombuffer(b"0123456789abcdef", np.uint8).copy()
 def slice_precedes_slice(
     raw: np.ndarray, a_start: int, a_end: int, b_start: int, b_end: int
 ) -> bool:
-    """Byte order, which for UTF-8 is code-point order."""
+    """Return true if slice `a` is before slice `b` in byte order, UTF-8's code-point order."""
     length = min(a_end - a_start, b_end - b_start)
     for k in range(length):
         if raw[a_start + k] != raw[b_start + k]:
@@ -31,7 +31,7 @@ def slice_precedes_slice(
 
 @kernel
 def matches_to_order(seqs: np.ndarray, id_offsets: np.ndarray, id_bytes: np.ndarray) -> np.ndarray:
-    """Positions i64[n] by (seq, id): seqs are put in order first, then each seq's ids."""
+    """Return the positions i64[n] by (seq, id). Sorts the seqs first, then the ids of each seq."""
     order = np.argsort(seqs, kind="mergesort")
     spare = np.empty(order.size, np.int64)
     i = 0
@@ -93,7 +93,7 @@ def put_number(out: np.ndarray, at: int, number: int) -> int:
 
 @subkernel
 def put_escaped(out: np.ndarray, at: int, raw: np.ndarray, start: int, end: int) -> int:
-    """The inside of a JSON string: UTF-8 as it is, quotes, backslashes and controls escaped."""
+    """Write the inside of a JSON string: UTF-8 unchanged; quotes, backslashes, controls escaped."""
     for k in range(start, end):
         byte = raw[k]
         if byte == 34 or byte == 92:
@@ -133,9 +133,9 @@ def matches_to_lines(
     data_offsets: np.ndarray,
     data_bytes: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
-    """JSON Lines of matches in `order`: where each begins i64[n + 1], and the bytes u8[..].
+    """Print the matches in `order` as JSON Lines: return line starts i64[n + 1], bytes u8[..].
 
-    `data_offsets` is empty when data is not wanted.
+    If `data_offsets` is empty, lines have no data.
     """
     starts = np.empty(order.size + 1, np.int64)
     room = 0
@@ -179,9 +179,9 @@ def lines_by_seq(
     b_starts: np.ndarray,
     b_bytes: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
-    """Two runs of lines by seq as one, those of `a` first where seqs are equal.
+    """Merge two runs of lines sorted by seq; on equal seqs the lines of `a` come first.
 
-    Gives seqs i64[n], starts i64[n + 1] and the bytes u8.
+    Returns seqs i64[n], starts i64[n + 1] and the bytes u8.
     """
     out = np.empty(a_bytes.size + b_bytes.size, np.uint8)
     seqs = np.empty(a_seqs.size + b_seqs.size, np.int64)
@@ -216,7 +216,7 @@ END_UPDATE = np.frombuffer(b"]}\n", np.uint8).copy()
 
 @subkernel
 def put_metres(out: np.ndarray, at: int, metres: float) -> int:
-    """A distance in whole millimetres, shortest form: 812.4, 3.0, 0.001."""
+    """Write a distance, rounded to millimetres, in its shortest form: 812.4, 3.0, 0.001."""
     millimetres = np.int64(np.rint(metres * 1000.0))
     at = put_number(out, at, millimetres // 1000)
     out[at] = 46
@@ -235,7 +235,7 @@ def put_metres(out: np.ndarray, at: int, metres: float) -> int:
 
 @subkernel
 def put_score(out: np.ndarray, at: int, score: float) -> int:
-    """A score in whole numbers of 1e-9, without zeros at the end: 0.5, 1.0, 0.000000001."""
+    """Write a score, a whole number of 1e-9, without trailing zeros: 0.5, 1.0, 0.000000001."""
     nano = np.int64(np.rint(score * 1e9))
     at = put_number(out, at, nano // 1_000_000_000)
     out[at] = 46
@@ -265,7 +265,7 @@ def put_objects(
     data_offsets: np.ndarray,
     data: np.ndarray,
 ) -> int:
-    """Objects first:last as JSON, with their measures if there are any."""
+    """Write the objects first:last as JSON, with their measures if there are any."""
     for i in range(first, last):
         if i > first:
             out[at] = 44
@@ -288,9 +288,9 @@ def put_objects(
 
 
 class UpdateColumns(NamedTuple):
-    """n updates: what u adds is adds[u]:adds[u + 1] of the added objects, likewise what it drops.
+    """The columns of n updates: update u adds objects adds[u]:adds[u + 1], and so for drops.
 
-    `measure` is of the added objects: scores if the update is `scored`, otherwise distances.
+    `measure` has one entry per added object: a score if the update is `scored`, else a distance.
     """
 
     seq: NDArray[np.int64]
@@ -312,7 +312,7 @@ class UpdateColumns(NamedTuple):
 
 @kernel
 def updates_to_lines(first: int, last: int, with_data: bool, updates: UpdateColumns) -> tuple:  # type: ignore[type-arg]
-    """JSON Lines of the updates first:last: where each begins i64[n + 1], and the bytes u8[..]."""
+    """Print updates first:last as JSON Lines: return line starts i64[n + 1] and bytes u8[..]."""
     seqs, scored, measures = updates.seq, updates.scored, updates.measure
     subscription_offsets = updates.subscription_offsets
     subscription_bytes = updates.subscription_bytes

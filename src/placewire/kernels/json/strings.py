@@ -28,7 +28,7 @@ EVERY_BACKSLASH = np.uint64(0x5C5C5C5C5C5C5C5C)
 
 @subkernel
 def skip_blanks(raw: Bytes, at: int) -> int:
-    """Return the first position from `at` that holds no JSON white space but a line feed."""
+    """Return the first position from `at` that is a line feed or not JSON white space."""
     while byte_at(raw, at) == 0x20 or byte_at(raw, at) == 0x09 or byte_at(raw, at) == 0x0D:
         at += 1
     return at
@@ -45,16 +45,16 @@ def starts_with(raw: Bytes, at: int, word: bytes) -> bool:
 
 @subkernel
 def _continues(byte: np.uint8) -> bool:
-    """Whether the byte is one of those after the first of a UTF-8 sequence."""
+    """Return true if the byte is a continuation byte of a UTF-8 sequence."""
     return bool(byte & 0xC0 == 0x80)
 
 
 @kernel
 def string_end(raw: Bytes, start: int) -> tuple[int, int]:
-    """Return the closing quote of the string that begins at `start`, and its length in characters.
+    """Return the position of a string's closing quote, and the string's length in characters.
 
-    The position is -1 for a string with a backslash, a control character or invalid UTF-8. `raw`
-    has a line feed after `start`, which ends the loop.
+    The string begins at `start`. The position is -1 if it has a backslash, a control character or
+    invalid UTF-8. `raw` has a line feed after `start`, which ends the loop.
     """
     at = start
     characters = 0
@@ -85,7 +85,7 @@ def string_end(raw: Bytes, start: int) -> tuple[int, int]:
             second = byte_at(raw, at + 1)
             if not _continues(second) or not _continues(byte_at(raw, at + 2)):
                 return -1, 0
-            # Longer than needed, or a surrogate.
+            # An overlong sequence, or a surrogate.
             if (byte == 0xE0 and second < 0xA0) or (byte == 0xED and second >= 0xA0):
                 return -1, 0
             at += 3
@@ -93,7 +93,7 @@ def string_end(raw: Bytes, start: int) -> tuple[int, int]:
             second = byte_at(raw, at + 1)
             if not _continues(second) or not _continues(byte_at(raw, at + 2)):
                 return -1, 0
-            # Longer than needed, or past U+10FFFF.
+            # An overlong sequence, or past U+10FFFF.
             if (byte == 0xF0 and second < 0x90) or (byte == 0xF4 and second >= 0x90):
                 return -1, 0
             if byte > 0xF4 or not _continues(byte_at(raw, at + 3)):

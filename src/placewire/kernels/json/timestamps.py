@@ -11,7 +11,7 @@ import numpy.typing as npt
 from placewire.kernels.jit import kernel, subkernel
 from placewire.model.times import FIRST_US, LAST_US
 
-# Days before each month of a common year; place 0 is unused.
+# Days before each month of a common year; entry 0 is unused.
 DAYS_BEFORE_MONTH = np.array(
     [0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365], dtype=np.int64
 )
@@ -20,7 +20,7 @@ DAYS_BEFORE_1970 = 719_162  # since 0001-01-01
 
 @subkernel
 def _two_digits(raw: npt.NDArray[np.uint8], at: int) -> int:
-    """The number of two ASCII digits; -1 when they are not."""
+    """Return the number that two ASCII digits form, or -1 if they are not digits."""
     tens = np.int64(raw[at]) - 48
     ones = np.int64(raw[at + 1]) - 48
     if tens < 0 or tens > 9 or ones < 0 or ones > 9:
@@ -59,7 +59,7 @@ def timestamp_of_bytes(raw: npt.NDArray[np.uint8], start: int, end: int) -> tupl
     days = DAYS_BEFORE_MONTH[month] + day - 1
     if leap and month > 2:
         days += 1
-    # Year 0000 is read too: its last hours can be year 0001 in UTC. Leap days before this year are
+    # Year 0000 is accepted: its last hours can be year 0001 in UTC. Leap days before this year are
     # counted from year -400, so that no dividend is negative.
     before = year + 399
     days += 365 * (year - 1) + before // 4 - before // 100 + before // 400 - 97
@@ -73,7 +73,7 @@ def timestamp_of_bytes(raw: npt.NDArray[np.uint8], start: int, end: int) -> tupl
         unit = 100_000
         while at < end and raw[at] >= ord("0") and raw[at] <= ord("9"):
             fraction_us += int(np.int64(raw[at]) - 48) * unit
-            unit //= 10  # 0 after six digits: the rest is cut off
+            unit //= 10  # 0 after six digits: further digits are truncated
             at += 1
         if not first < at < end:
             return False, 0
@@ -103,7 +103,7 @@ def timestamp_of_bytes(raw: npt.NDArray[np.uint8], start: int, end: int) -> tupl
 
 @kernel
 def slices_to_timestamps(raw: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple:  # type: ignore[type-arg]
-    """Which slices of `raw` are timestamps, bool[n], and their microseconds i64[n]."""
+    """Return which slices of `raw` are timestamps, bool[n], and their microseconds i64[n]."""
     valid = np.empty(starts.size, np.bool_)
     times = np.empty(starts.size, np.int64)
     for i in range(starts.size):

@@ -1,8 +1,8 @@
 """Circles: bounding boxes, areas and cheap tests of the circles of `nearest` subscriptions.
 
 A circle is tested in three steps, from the cheapest to the exact one: the bounding box in a
-posting, the square of the chord between two points on the unit sphere in 32-bit floats (its limit
-is padded by some metres for rounding), and the distance (`distance_m` in `regions`).
+posting, the squared chord between two points on the unit sphere in 32-bit floats (its limit is
+padded by some metres for rounding), and the distance (`distance_m` in `regions`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EVERYWHERE_LIMIT = np.float32(5.0)  # no chord on the unit sphere is longer than
 
 @kernel
 def points_to_units(lons: np.ndarray, lats: np.ndarray) -> np.ndarray:
-    """Points f64[n], f64[n] on the unit sphere: f32[n, 3]."""
+    """Convert points f64[n], f64[n] to the unit sphere: f32[n, 3]."""
     units = np.empty((lons.size, 3), np.float32)
     for i in range(lons.size):
         phi = math.radians(lats[i])
@@ -33,7 +33,7 @@ def points_to_units(lons: np.ndarray, lats: np.ndarray) -> np.ndarray:
 
 @kernel
 def radii_to_limits(radii_m: np.ndarray) -> np.ndarray:
-    """The largest square of a chord that may lie within each radius f64[n]: f32[n]."""
+    """Return the largest squared chord that may lie within each radius f64[n]: f32[n]."""
     limits = np.empty(radii_m.size, np.float32)
     for i in range(radii_m.size):
         half = radii_m[i] / (2.0 * EARTH_RADIUS_M)
@@ -47,7 +47,7 @@ def radii_to_limits(radii_m: np.ndarray) -> np.ndarray:
 
 @kernel
 def radii_to_areas(radii_m: np.ndarray) -> np.ndarray:
-    """The share of the earth that a circle of each radius covers: f64[n]."""
+    """Return the share of the earth that a circle of each radius covers: f64[n]."""
     areas = np.empty(radii_m.size, np.float64)
     for i in range(radii_m.size):
         angle = min(radii_m[i] / EARTH_RADIUS_M, math.pi)
@@ -64,8 +64,8 @@ def write_circle_box(lon: float, lat: float, radius_m: float, box: np.ndarray) -
     box[0], box[2] = -180.0, 180.0
     box[1], box[3] = max(south, -90.0), min(north, 90.0)
     if south <= -90.0 or north >= 90.0 or angle >= math.pi / 2.0:
-        return  # a pole is in it
-    # How far a circle of this angle leans east and west of its centre.
+        return  # the circle contains a pole
+    # How far the circle extends east and west of its centre.
     sine = math.sin(math.radians(reach_deg)) / math.cos(math.radians(lat))
     if sine >= 1.0:
         return
@@ -77,7 +77,7 @@ def write_circle_box(lon: float, lat: float, radius_m: float, box: np.ndarray) -
 
 @kernel
 def circles_to_boxes(lons: np.ndarray, lats: np.ndarray, radii_m: np.ndarray) -> np.ndarray:
-    """A box f64[n, 4] that contains each circle; west > east when it crosses the antimeridian."""
+    """A box f64[n, 4] that contains each circle; west > east if it crosses the antimeridian."""
     boxes = np.empty((lons.size, 4), np.float64)
     for i in range(lons.size):
         write_circle_box(lons[i], lats[i], radii_m[i], boxes[i])
@@ -94,7 +94,7 @@ def write_circle_rectangle(lon: float, lat: float, radius_m: float, rectangle: n
 
 @kernel
 def circles_to_rectangles(lons: np.ndarray, lats: np.ndarray, radii_m: np.ndarray) -> np.ndarray:
-    """The rectangles f64[n, 4] (west, south, east, north; west <= east) around circles."""
+    """Return the rectangles f64[n, 4] (west, south, east, north; west <= east) around circles."""
     rectangles = np.empty((lons.size, 4), np.float64)
     for i in range(lons.size):
         write_circle_rectangle(lons[i], lats[i], radii_m[i], rectangles[i])
@@ -115,7 +115,7 @@ def rectangles_enclosed(rectangles: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 @subkernel
 def height_between(south: float, north: float) -> float:
-    """The difference of the sines of two latitudes, to which the area between is proportional."""
+    """The difference of the sines of two latitudes, proportional to the area between them."""
     return math.sin(math.radians(north)) - math.sin(math.radians(south))
 
 
@@ -123,8 +123,8 @@ def height_between(south: float, north: float) -> float:
 def rectangles_overlapping_most(rectangles: np.ndarray, others: np.ndarray) -> np.ndarray:
     """For each of `others` f64[n, 4] the rectangle that shares most area with it, or -1: i64[n].
 
-    Area is that on the globe. Ties go to the smallest rectangle, since several may contain a
-    small one, and then to the first.
+    Areas are on the globe. Ties go to the smallest rectangle, since several may contain a small
+    one, and then to the first.
     """
     areas = np.empty(rectangles.shape[0], np.float64)
     for r in range(rectangles.shape[0]):

@@ -1,8 +1,8 @@
 """Regions: exact tests of points against boxes, circles and polygons (spec, section 3).
 
 A region is a kind, a bounding box (west > east when it crosses the antimeridian; for a box it is
-the region itself) and a shape: for a circle lon, lat, radius; for a polygon its rings one after
-another, each as its number of positions and then its coordinates.
+the region itself) and a shape: lon, lat and radius of a circle, or the rings of a polygon in a row,
+each as its number of positions followed by its coordinates.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from placewire.model.regions import BOX, CIRCLE, EARTH_RADIUS_M, EVERYWHERE
 
 @kernel
 def distance_m(lon_a: float, lat_a: float, lon_b: float, lat_b: float) -> float:
-    """Great-circle distance in metres, rounded to millimetres as the spec says."""
+    """Return the great-circle distance in metres, rounded to millimetres as the spec says."""
     phi_a = math.radians(lat_a)
     phi_b = math.radians(lat_b)
     half_phi = math.sin((phi_b - phi_a) / 2.0)
@@ -29,7 +29,7 @@ def distance_m(lon_a: float, lat_a: float, lon_b: float, lat_b: float) -> float:
 
 @kernel
 def box_contains_point(box: np.ndarray, lon: float, lat: float) -> bool:
-    """Closed on all sides; west > east crosses the antimeridian."""
+    """Return true if the closed box has the point; west > east crosses the antimeridian."""
     if lat < box[1] or lat > box[3]:
         return False
     if box[0] <= box[2]:
@@ -39,7 +39,7 @@ def box_contains_point(box: np.ndarray, lon: float, lat: float) -> bool:
 
 @subkernel
 def polygon_contains_point(shape: np.ndarray, lon: float, lat: float) -> bool:
-    """Even-odd over all rings in plain 64-bit floats; a point on any edge is inside."""
+    """Apply the even-odd rule over all rings in plain 64-bit floats; edges are inside."""
     inside = False
     at = 0
     while at < shape.size:
@@ -66,7 +66,7 @@ def polygon_contains_point(shape: np.ndarray, lon: float, lat: float) -> bool:
 def region_contains_point(
     kind: int, box: np.ndarray, shape: np.ndarray, lon: float, lat: float
 ) -> bool:
-    """The exact test of any kind of region."""
+    """Test exactly whether a region of any kind has the point."""
     if kind == EVERYWHERE:
         return True
     if kind == BOX:
@@ -80,7 +80,7 @@ def region_contains_point(
 def region_containing_points(
     kind: int, box: np.ndarray, shape: np.ndarray, lons: np.ndarray, lats: np.ndarray
 ) -> np.ndarray:
-    """Which of the points f64[n], f64[n] lie in one region: bool[n]."""
+    """Return which of the points f64[n], f64[n] lie in one region: bool[n]."""
     inside = np.empty(lons.size, np.bool_)
     for i in range(lons.size):
         inside[i] = region_contains_point(kind, box, shape, lons[i], lats[i])

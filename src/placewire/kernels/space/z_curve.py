@@ -1,8 +1,8 @@
-"""A fine Z-curve: order points along it, and find those of a list that lie in a rectangle.
+"""A fine Z-order curve: sort points along it, and find the points of a list in a rectangle.
 
-Columns and rows have 31 bits, 2 cm at the equator, so that a code is an i64 and none is negative.
-Lists of points are rows of arrays that are in code order, ascending; a cell of any level is then a
-range of a list, and a cell inside a rectangle is taken without looking at its points.
+Columns and rows have 31 bits, 2 cm at the equator, so that a code fits in a non-negative i64.
+Lists of points are rows of arrays in ascending code order. A cell of any level is then a range of a
+list, and a cell inside a rectangle is taken without testing its points.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from placewire.kernels.jit import array_subkernel, kernel, subkernel
 from placewire.kernels.space.cells import fine_column_of_lon, fine_row_of_lat
 
 CURVE_LEVEL = 31
-FEW = 16  # so many points are looked at one by one
-STACK = 4 * CURVE_LEVEL  # a level leaves at most three cells behind
+FEW = 16  # at most this many points are tested one by one
+STACK = 4 * CURVE_LEVEL  # each level leaves at most three cells on the stack
 
 
 @subkernel
 def curve_column(lon: float) -> int:
-    """The column of a longitude, monotone."""
+    """Return the column of a longitude; monotone."""
     return fine_column_of_lon(lon) >> 1
 
 
 @subkernel
 def curve_row(lat: float) -> int:
-    """The row of a latitude, monotone."""
+    """Return the row of a latitude; monotone."""
     return fine_row_of_lat(lat) >> 1
 
 
 @subkernel
 def bits_apart(value: int) -> int:
-    """The 31 bits of `value` at the even places of a 62-bit word."""
+    """Spread the 31 bits of `value` to the even bits of a 62-bit word."""
     v = np.int64(value)
     v = (v | (v << 16)) & 0x0000FFFF0000FFFF
     v = (v | (v << 8)) & 0x00FF00FF00FF00FF
@@ -42,7 +42,7 @@ def bits_apart(value: int) -> int:
 
 @kernel
 def points_to_curve(lons: np.ndarray, lats: np.ndarray) -> np.ndarray:
-    """The codes i64[n] of points f64[n], f64[n]."""
+    """Return the codes i64[n] of points f64[n], f64[n]."""
     codes = np.empty(lons.size, np.int64)
     for i in range(lons.size):
         column, row = curve_column(lons[i]), curve_row(lats[i])
@@ -52,7 +52,7 @@ def points_to_curve(lons: np.ndarray, lats: np.ndarray) -> np.ndarray:
 
 @subkernel
 def first_at_code(codes: np.ndarray, members: np.ndarray, begin: int, end: int, code: int) -> int:
-    """The first place of members[begin:end] whose code is `code` or more, else `end`."""
+    """Return the first position of members[begin:end] whose code is >= `code`, else `end`."""
     while begin < end:
         middle = (begin + end) >> 1
         if codes[members[middle]] < code:
@@ -76,7 +76,7 @@ def rectangle_to_columns_rows(rectangle: np.ndarray) -> tuple:  # type: ignore[t
 
 @subkernel
 def rectangle_holds_point(rectangle: np.ndarray, lon: float, lat: float) -> bool:
-    """Closed on all sides; west <= east."""
+    """Return true if the closed rectangle has the point; west <= east."""
     return bool(rectangle[0] <= lon <= rectangle[2] and rectangle[1] <= lat <= rectangle[3])
 
 
@@ -106,7 +106,7 @@ def cut_quarters(
 def push_cell(
     stack: np.ndarray, top: int, begin: int, end: int, column: int, row: int, level: int
 ) -> int:
-    """Put a cell and its range of a list on the stack, unless it is empty; return the new top."""
+    """Push a cell and its range of a list on the stack, unless it is empty; return the new top."""
     if begin == end:
         return top
     stack[top, 0] = begin
@@ -142,9 +142,9 @@ def list_in_rectangle(
 ) -> int:
     """Write the ranges of members[begin:end] that lie in a rectangle f64[4]; return their number.
 
-    `stack` i64[STACK, 5] is scratch, `ranges` i64[m, 2] has room for one of every two members.
-    Cells strictly between the columns and rows of the rectangle's edges need no look at their
-    points, since columns and rows are monotone.
+    `stack` i64[STACK, 5] is scratch; `ranges` i64[m, 2] has one entry per two members. Points of
+    cells strictly between the columns and rows of the rectangle's edges are not tested, since
+    columns and rows are monotone.
     """
     west, south, east, north = rectangle_to_columns_rows(rectangle)
     cuts = np.empty(5, np.int64)
@@ -169,7 +169,7 @@ def list_in_rectangle(
                     count = add_range(ranges, count, at, at + 1)
         else:
             cut_quarters(codes, members, begin, end, column, row, level, cuts)
-            for q in (3, 2, 1, 0):  # the last that is put on the stack is walked first
+            for q in (3, 2, 1, 0):  # the last cell pushed is visited first
                 right, up = 2 * column + (q & 1), 2 * row + (q >> 1)
                 top = push_cell(stack, top, cuts[q], cuts[q + 1], right, up, level + 1)
     return count
@@ -183,7 +183,7 @@ def points_counted_in_rectangles(
     members: np.ndarray,
     rectangles: np.ndarray,
 ) -> np.ndarray:
-    """How many of the points `members` i32 each rectangle of f64[r, 4] takes: i64[r]."""
+    """Count the points `members` i32 in each rectangle of f64[r, 4]: i64[r]."""
     stack = np.empty((STACK, 5), np.int64)
     ranges = np.empty((members.size // 2 + 1, 2), np.int64)
     counts = np.zeros(rectangles.shape[0], np.int64)
@@ -207,9 +207,9 @@ def terms_counted_in_rectangle(
     size: int,
     rectangle: np.ndarray,
 ) -> np.ndarray:
-    """How many of the points in a rectangle f64[4] have each of `size` terms: i64[size].
+    """Count the points in a rectangle f64[4] that have each of `size` terms: i64[size].
 
-    `members` i32 are all points in order, their terms i32 a CSR column.
+    `members` i32 are all points in order; their terms i32 are a CSR column.
     """
     stack = np.empty((STACK, 5), np.int64)
     ranges = np.empty((members.size // 2 + 1, 2), np.int64)
@@ -234,10 +234,10 @@ def rows_met_in_rectangle(
     rectangle: np.ndarray,
     memo: np.ndarray,
 ) -> np.ndarray:
-    """How many points the lists of each row have in a rectangle, added up: i64[rows].
+    """Sum over the lists of each row the number of their points in a rectangle: i64[rows].
 
     List l is members[list_offsets[l]:list_offsets[l + 1]]; the lists of a row are a CSR column,
-    -1 for none. `memo` i64[lists] is -1 everywhere, before and after: a list is counted once.
+    -1 for none. `memo` i64[lists] is -1 before and after; it makes each list be counted once.
     """
     stack = np.empty((STACK, 5), np.int64)
     ranges = np.empty((lons.size // 2 + 1, 2), np.int64)
@@ -267,7 +267,7 @@ def rows_met_in_rectangle(
 def rows_summed(
     rows: np.ndarray, offsets: np.ndarray, lists: np.ndarray, counts: np.ndarray
 ) -> np.ndarray:
-    """The counts i64[lists] of the lists of each row, added up: i64[rows]; -1 is no list."""
+    """Sum the counts i64[lists] of the lists of each row: i64[rows]; -1 is no list."""
     sums = np.zeros(rows.size, np.int64)
     for i in range(rows.size):
         for at in range(offsets[rows[i]], offsets[rows[i] + 1]):

@@ -11,9 +11,9 @@ EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @subkernel
 def entry_of_hash(table: np.ndarray, key: np.uint64) -> np.uint64:
-    """Where in a table of (key, number) pairs `key` is, or the empty pair where it would go."""
+    """Return the position of the (key, number) pair of `key`, or of the empty pair to fill."""
     mask = np.uint64(table.size - 1) & ~np.uint64(1)
-    # The hash is keyed and well mixed already; some of its middle bits choose the pair.
+    # The hash is keyed and well mixed; some of its middle bits choose the pair.
     at = (key >> np.uint64(17)) & mask
     while table[at + np.uint64(1)] != EMPTY and table[at] != key:
         at = (at + np.uint64(2)) & mask
@@ -25,7 +25,7 @@ def hashes_to_numbers(hashes: np.ndarray) -> tuple:  # type: ignore[type-arg]
     """Number the distinct hashes in order of first appearance.
 
     Returns the table u64[2 s] of (key, number) pairs, at most half full, numbers u32[n] and the
-    distinct hashes u64[d]. The table grows as needed, so that few distinct hashes stay in cache.
+    distinct hashes u64[d]. The table grows as needed, so a table of few hashes stays in cache.
     """
     table = np.full(8_192, EMPTY, np.uint64)
     numbers = np.empty(hashes.size, np.uint32)
@@ -36,7 +36,7 @@ def hashes_to_numbers(hashes: np.ndarray) -> tuple:  # type: ignore[type-arg]
         if table[at + np.uint64(1)] == EMPTY:
             if known == distinct.size:
                 wider = np.empty(4 * known, np.uint64)
-                for k in range(known):  # assigning a slice takes long to compile
+                for k in range(known):  # slice assignment compiles slowly
                     wider[k] = distinct[k]
                 distinct = wider
                 table = np.full(16 * known, EMPTY, np.uint64)
@@ -79,12 +79,12 @@ def terms_to_groups(
     alone: np.ndarray,
     every: np.uint64,
 ) -> tuple:  # type: ignore[type-arg]
-    """Group (object, term) pairs by term, objects ascending, with a last group of objects alone.
+    """Group (object, term) pairs by term, objects ascending; the last group holds objects alone.
 
     Takes the number of each pair's term, the distinct terms, the objects' CSR offsets and the
-    term that every object has. Only pairs marked in `probed` u8 and objects marked in `alone` u8
-    count; an empty array marks all. Returns group_term u64[d + 1], group_offsets i64[d + 2] and
-    group_object u32[..].
+    pseudo-term that every object has. Only pairs marked in `probed` u8 and objects marked in
+    `alone` u8 count; an empty array marks all. Returns group_term u64[d + 1], group_offsets i64[d +
+    2] and group_object u32[..].
     """
     count = distinct.size
     objects = term_offsets.size - 1

@@ -1,7 +1,7 @@
 """SipHash-1-3: the keyed 64-bit hash that identifies terms and ids.
 
-It is keyed because texts are untrusted: without the key, clients cannot choose words that collide.
-One round a word and three at the end is the variant that hash tables use.
+The key keeps clients from choosing words that collide; texts are untrusted. The variant with one
+round per word and three final rounds is the usual one for hash tables.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from placewire.kernels.bytes import padded_word_at
 from placewire.kernels.jit import kernel, subkernel
 
-# Numba makes a float of int64 with uint64, so every number that meets a word is a uint64.
+# Numba converts int64 with uint64 to float, so every number combined with a word is a uint64.
 ZERO, ONE, TWO, THREE, SEVEN, EIGHT = (np.uint64(n) for n in (0, 1, 2, 3, 7, 8))
 BITS_13, BITS_16, BITS_17, BITS_21 = (np.uint64(n) for n in (13, 16, 17, 21))
 BITS_32, BITS_56, BITS_64 = (np.uint64(n) for n in (32, 56, 64))
@@ -27,13 +27,13 @@ State = tuple[np.uint64, np.uint64, np.uint64, np.uint64]
 
 @subkernel
 def rotated(word: np.uint64, bits: np.uint64) -> np.uint64:
-    """`word` rotated left."""
+    """Rotate `word` left by `bits`."""
     return (word << bits) | (word >> (BITS_64 - bits))
 
 
 @subkernel
 def state_mixed(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> State:
-    """One SipRound."""
+    """Apply one SipRound."""
     v0 += v1
     v2 += v3
     v1 = rotated(v1, BITS_13) ^ v0
@@ -49,7 +49,7 @@ def state_mixed(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> S
 
 @subkernel
 def key_state(k0: np.uint64, k1: np.uint64) -> State:
-    """The state before the first word."""
+    """Return the initial state for a key."""
     return k0 ^ INITIAL_0, k1 ^ INITIAL_1, k0 ^ INITIAL_2, k1 ^ INITIAL_3
 
 
@@ -57,7 +57,7 @@ def key_state(k0: np.uint64, k1: np.uint64) -> State:
 def state_after_word(
     v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64, word: np.uint64
 ) -> State:
-    """The state once a full word was taken in."""
+    """Return the state after absorbing a full word."""
     v0, v1, v2, v3 = state_mixed(v0, v1, v2, v3 ^ word)
     return v0 ^ word, v1, v2, v3
 
@@ -71,7 +71,7 @@ def state_hash(
     rest: np.uint64,
     length: np.uint64,
 ) -> np.uint64:
-    """The hash, given the fewer than eight bytes that remain and the length of the whole."""
+    """Return the hash, given the last (fewer than eight) bytes and the total length."""
     v0, v1, v2, v3 = state_after_word(v0, v1, v2, v3, rest | (length << BITS_56))
     v0, v1, v2, v3 = state_mixed(v0, v1, v2 ^ LAST, v3)
     v0, v1, v2, v3 = state_mixed(v0, v1, v2, v3)
@@ -83,7 +83,7 @@ def state_hash(
 def bytes_hash(
     raw: NDArray[np.uint8], start: int, end: int, k0: np.uint64, k1: np.uint64
 ) -> np.uint64:
-    """The hash of `raw[start:end]`."""
+    """Return the hash of `raw[start:end]`."""
     at = np.uint64(start)
     stop = np.uint64(end)
     length = stop - at
@@ -105,7 +105,7 @@ def slices_hash(
     k0: np.uint64,
     k1: np.uint64,
 ) -> NDArray[np.uint64]:
-    """The hash of `raw[starts[i]:ends[i]]` for every i; a new array."""
+    """Return the hash of `raw[starts[i]:ends[i]]` for every i, as a new array."""
     hashes = np.empty(starts.size, np.uint64)
     for row in range(starts.size):
         hashes[row] = bytes_hash(raw, starts[row], ends[row], k0, k1)

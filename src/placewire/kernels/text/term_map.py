@@ -1,4 +1,4 @@
-"""Term maps: tables that replace terms by stems or drop them as stop words.
+"""Term maps: tables that replace terms by stems or drop stop words.
 
 A table holds (key, value) pairs of hashes as in `kernels/text/hash_table.py`, at most half full.
 """
@@ -57,7 +57,7 @@ def put_table(table: Hashes, old: Hashes) -> None:
 
 @kernel
 def values_of_hashes(hashes: Hashes, table: Hashes) -> tuple:  # type: ignore[type-arg]
-    """Return the value of each hash, EMPTY if unknown: u64[n], and the number of unknown ones."""
+    """Return the value of each hash, EMPTY if unknown: u64[n], and the number of unknown hashes."""
     values = np.empty(hashes.size, np.uint64)
     unknown = 0
     for i in range(hashes.size):
@@ -82,7 +82,7 @@ def drop_terms(offsets: NDArray[np.int64], hashes: Hashes, table: Hashes) -> Non
 
 @kernel
 def make_sets(offsets: NDArray[np.int64], hashes: Hashes) -> None:
-    """Sort the terms of each row and drop repeats, in place."""
+    """Sort the terms of each row and remove duplicates, in place."""
     count = np.uint64(0)
     first = np.uint64(offsets[0])
     for row in range(offsets.size - 1):

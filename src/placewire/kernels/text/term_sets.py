@@ -6,18 +6,18 @@ import numpy as np
 
 from placewire.kernels.jit import kernel, subkernel
 
-HINT_SHIFT = 52  # a hint is the first 12 bits of a term's hash
+HINT_SHIFT = 52  # a hint is the top 12 bits of a term's hash
 
 
 @subkernel
 def signature_of_term(term: np.uint64) -> np.uint64:
-    """One of 64 bits for a term: the one that the first 6 bits of its hash number."""
+    """Return the signature of a term: one of 64 bits, chosen by the top 6 bits of its hash."""
     return np.uint64(1) << (term >> np.uint64(58))
 
 
 @subkernel
 def place_of_term(terms: np.ndarray, first: int, last: int, term: np.uint64) -> int:
-    """Return the place of a term in an ascending slice, or -1."""
+    """Return the position of a term in an ascending slice, or -1."""
     while last - first > 8:
         middle = (first + last) >> 1
         if terms[middle] <= term:
@@ -32,7 +32,7 @@ def place_of_term(terms: np.ndarray, first: int, last: int, term: np.uint64) -> 
 
 @subkernel
 def terms_contain(terms: np.ndarray, first: int, last: int, term: np.uint64) -> bool:
-    """Whether the ascending slice has the term."""
+    """Return true if the ascending slice has the term."""
     return place_of_term(terms, first, last, term) >= 0
 
 
@@ -47,7 +47,7 @@ def terms_satisfy_literals(
     first: int,
     last: int,
 ) -> bool:
-    """Run a row's compiled expression over the object's terms; no literals accept anything."""
+    """Evaluate a row's compiled expression on the object's terms; no literals accept anything."""
     if first == last:
         return True
     at = 0
@@ -61,7 +61,7 @@ def terms_satisfy_literals(
 
 @kernel
 def objects_to_signatures(term_offsets: np.ndarray, terms: np.ndarray) -> np.ndarray:
-    """The union of the terms' signatures of each object: u64[n]."""
+    """Return the union of the signatures of each object's terms: u64[n]."""
     signatures = np.zeros(term_offsets.size - 1, np.uint64)
     for i in range(signatures.size):
         bits = np.uint64(0)
@@ -73,7 +73,7 @@ def objects_to_signatures(term_offsets: np.ndarray, terms: np.ndarray) -> np.nda
 
 @subkernel
 def terms_have_hint(terms: np.ndarray, first: int, last: int, hint: int) -> bool:
-    """Whether any term's hash begins with the bits of `hint`."""
+    """Return true if the top bits of any term's hash equal `hint`."""
     for at in range(first, last):
         if terms[at] >> np.uint64(HINT_SHIFT) == np.uint64(hint):
             return True
@@ -91,7 +91,7 @@ def row_covers_earlier(
     last: int,
     posted: np.uint64,
 ) -> bool:
-    """Whether the object has a covering term of the row before the posted one."""
+    """Return true if the object has a covering term of the row that precedes the posted one."""
     for at in range(first, last):
         if literal_cover[at]:
             if literal_term[at] == posted:

@@ -1,8 +1,8 @@
 """Analyse texts: turn UTF-8 into sets of term hashes in one pass.
 
-Runs of ASCII are classified eight bytes at a time; a token of up to seven letters is one load, a
+Runs of ASCII are classified eight bytes at a time; a token of up to seven letters takes one load, a
 few operations on the word and one hash. Other code points are looked up one by one in a table that
-Python fills when the kernel meets a code point for the first time.
+Python fills when the kernel first meets a code point.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from placewire.kernels.text.siphash import (
     state_hash,
 )
 
-# Why the kernel returned.
+# Reasons why the kernel returned.
 DONE, FULL, UNKNOWN, UNSAFE_ROW = 0, 1, 2, 3
 
-# An entry: bits 0-1 the action, 2-3 the manner, 4-12 the context, 13-30 the pool offset.
+# Bits of an entry: 0-1 the action, 2-3 the manner, 4-12 the context, 13-30 the pool offset.
 SEPARATOR, WORD, MAPPED = 1, 2, 3
 STARTER, MARK, JOINER, UNSAFE = 0, 1, 2, 3
 MANNER_SHIFT, CONTEXT_SHIFT, POOL_SHIFT = 2, 4, 13
@@ -39,7 +39,7 @@ CONTEXTS, MARKS, POOL_BYTES = 1 << 9, 1 << 9, 1 << 18
 # A pool record is a list of word runs (a length and its bytes) and breaks between words.
 POOL_BREAK, POOL_END = 0, 255
 
-# What one code point may turn into, as multiples of its UTF-8 length.
+# The most that one code point can expand to, as multiples of its UTF-8 length.
 GROWTH_BYTES, GROWTH_TERMS = 16, 2
 
 TOPS = np.uint64(0x8080808080808080)
@@ -58,9 +58,9 @@ SHORT = 40
 class CodePoints(NamedTuple):
     """Properties of code points; filled in place, never reallocated.
 
-    `entries` has one int32 a code point, 0 when not yet known. `pool` holds the mapped texts.
-    `conflicts[left, mark]` is set when a mark or joiner must not follow a starter of context `left`
-    without being composed with it or moved before a mark that it has absorbed.
+    `entries` has one int32 per code point, 0 if not yet known. `pool` holds the mapped texts.
+    `conflicts[left, mark]` is set if a mark or joiner after a starter of context `left` composes
+    with it or moves before a mark that it has absorbed.
     """
 
     entries: NDArray[np.int32]
@@ -81,24 +81,24 @@ def ascii_classes(word: np.uint64) -> tuple[np.uint64, np.uint64]:
 
 @subkernel
 def bytes_below(tops: np.uint64) -> np.uint64:
-    """A mask of the whole bytes below the first byte marked in `tops` (all eight if none is)."""
+    """Return a mask of the bytes below the first byte marked in `tops` (all eight if none is)."""
     first = tops >> SEVEN
     return (first & (~first + ONE)) - ONE
 
 
 @subkernel
 def mask_length(mask: np.uint64) -> np.uint64:
-    """The number of bytes in a mask of whole bytes."""
+    """Return the number of bytes in a mask of whole bytes."""
     return ((mask & LOWS) * LOWS) >> BYTE_SHIFT
 
 
 @array_subkernel
 def sort_distinct(hashes: NDArray[np.uint64], top: np.uint64, end: np.uint64) -> np.uint64:
-    """Sort `hashes[top:end]` in place, drop repeats, and return the new end."""
+    """Sort `hashes[top:end]` in place, remove duplicates, and return the new end."""
     if end - top <= ONE:
         return end
     if end - top <= np.uint64(SHORT):
-        # Hashes are random, so a branch would be mispredicted: pass the larger of two on.
+        # Hashes are random, so a branch would be mispredicted; carry the larger of two on instead.
         for last in range(top + ONE, end):
             carried = hashes[last]
             for at in range(top, last):
@@ -115,8 +115,8 @@ def sort_distinct(hashes: NDArray[np.uint64], top: np.uint64, end: np.uint64) ->
     return kept + ONE
 
 
-# First and last code points of scripts i32[n, 2], ascending; None cuts nothing. The compiler
-# specializes kernels for None, so that scripts cost nothing where there are none.
+# First and last code points of scripts i32[n, 2], ascending; None disables cutting. The compiler
+# specializes kernels for None, so unused scripts cost nothing.
 Scripts = NDArray[np.int32] | None
 
 
@@ -321,7 +321,7 @@ def terms_of_texts(
 
 @subkernel
 def is_of_scripts(code: int, scripts: NDArray[np.int32]) -> bool:
-    """Whether a code point is of the scripts."""
+    """Return true if a code point is in the scripts."""
     for k in range(scripts.shape[0]):
         if code <= scripts[k, 1]:
             return bool(code >= scripts[k, 0])

@@ -1,4 +1,4 @@
-"""Words: find the tokens of term hashes in their texts, and sort and search words."""
+"""Find the words of term hashes in the texts, and sort and search words."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from placewire.kernels.text.tokens import (
     piece_at,
 )
 
-FEW = 48  # longest run of equal prefixes that insertion sort takes; Python sorts longer ones
+FEW = 48  # longest run of equal prefixes for insertion sort; Python sorts longer runs
 
 
 @kernel
 def numbers_to_first_rows(numbers: np.ndarray, offsets: np.ndarray, count: int) -> np.ndarray:
-    """The rows u8[n] in which some of `count` numbers, of CSR lists of them, appears first."""
+    """Mark the rows u8[n] of a CSR column in which any of `count` numbers first appears."""
     seen = np.zeros(count, np.bool_)
     first = np.zeros(offsets.size - 1, np.uint8)
     for row in range(offsets.size - 1):
@@ -79,7 +79,7 @@ def keep_word(
     """Record the terms of the token pool[first:end] that have no word; return the new pool end."""
     if end == first:
         return first
-    if scripts is None:  # `record_word` written out: called here it takes a tenth longer
+    if scripts is None:  # `record_word` inlined by hand: the call is 10% slower
         entry = entry_of_hash(table, bytes_hash(pool, first, end, k0, k1))
         number = table[entry + np.uint64(1)]
         if number == EMPTY or word_size[number] != 0:
@@ -99,7 +99,7 @@ def keep_word(
 
 
 class TextSlices(NamedTuple):
-    """Texts as slices of bytes; only those of `rows` are read."""
+    """Texts as byte slices; only those of `rows` are read."""
 
     raw: NDArray[np.uint8]
     start: NDArray[np.int64]
@@ -108,7 +108,7 @@ class TextSlices(NamedTuple):
 
 
 class WordSearch(NamedTuple):
-    """The hashes whose words are wanted, numbered in a table, and the key they were made with."""
+    """The hashes whose words are wanted, numbered in a table, and their hash key."""
 
     table: NDArray[np.uint64]
     k0: np.uint64
@@ -116,9 +116,9 @@ class WordSearch(NamedTuple):
 
 
 class FoundWords(NamedTuple):
-    """Where in the pool the word of each number is; a size is 0 until it is found.
+    """Where in the pool the word of each number is; a size is 0 until the word is found.
 
-    `unsafe` marks texts whose code points need their neighbours, and which are skipped.
+    `unsafe` marks skipped texts, whose code points must be normalised with their neighbours.
     """
 
     start: NDArray[np.int64]
@@ -201,7 +201,7 @@ def words_of_texts(
 
 @kernel
 def slices_to_prefixes(offsets: np.ndarray, raw: np.ndarray) -> np.ndarray:
-    """The first eight bytes of each slice as a big-endian number u64[n], zeros after its end."""
+    """The first eight bytes of each slice as a big-endian number u64[n], padded with zeros."""
     prefixes = np.empty(offsets.size - 1, np.uint64)
     for i in range(prefixes.size):
         prefix = np.uint64(0)
@@ -217,7 +217,7 @@ def slices_to_prefixes(offsets: np.ndarray, raw: np.ndarray) -> np.ndarray:
 def sort_equal_prefixes(
     order: np.ndarray, prefixes: np.ndarray, offsets: np.ndarray, raw: np.ndarray
 ) -> np.ndarray:
-    """Sort runs of `order` i64[n] that have the same prefix by all their bytes, in place.
+    """Sort runs of `order` i64[n] that have equal prefixes by all their bytes, in place.
 
     Returns begin and end of the runs that are too long for insertion sort: i64[r, 2].
     """
@@ -254,7 +254,7 @@ def sort_equal_prefixes(
 
 @kernel
 def slices_to_ranks(order: np.ndarray, offsets: np.ndarray, raw: np.ndarray) -> tuple:  # type: ignore[type-arg]
-    """The rank u32[n] of each slice in `order`, equal ones alike, and the first of each rank."""
+    """Return the rank u32[n] of each slice, equal slices alike, and the first of each rank."""
     ranks = np.empty(order.size, np.uint32)
     firsts = np.empty(order.size, np.int64)
     count = 0
@@ -283,7 +283,7 @@ def slices_to_ranks(order: np.ndarray, offsets: np.ndarray, raw: np.ndarray) -> 
 
 @kernel
 def place_of_slice(offsets: np.ndarray, raw: np.ndarray, word: np.ndarray) -> int:
-    """Return the place of `word` u8 among ascending slices, or -1."""
+    """Return the position of `word` u8 among ascending slices, or -1."""
     first, last = 0, offsets.size - 1
     while first < last:
         middle = (first + last) >> 1

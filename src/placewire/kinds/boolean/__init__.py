@@ -1,6 +1,6 @@
 """The kind `boolean`: every object in a region whose text satisfies an expression.
 
-A match is final where it is found. Rows hold no results between batches.
+A match is final once a worker finds it. Rows hold no results between batches.
 
 - `kind`: the protocol, with the fields of events
 - `index`: postings by term and cell

@@ -31,7 +31,7 @@ def explain_boolean(
     obj: ExplainedObject,
     facts: dict[str, Any],
 ) -> bool:
-    """Explain region and expression; returns whether the object matches both."""
+    """Explain region and expression; return true if the object matches both."""
     facts["region"] = explain_region(subscription.rows, obj)
     facts["where"] = explain_where(subscription, obj)
     return row_matches(subscription.rows, obj)

@@ -1,8 +1,8 @@
 """The boolean worker index: postings of subscriptions by term and hierarchical cell.
 
-For every covering term there is a short directory: runs of levels, in each run the cells that
-have postings, in code order, and for each cell a list of postings. A rare term has one list at the
-root cell; a frequent one has many short lists in cells that fit its subscriptions' regions.
+Every covering term has a short directory: runs of levels, in each run the cells that have postings,
+in code order, and for each cell a postings list. A rare term has one list at the root cell; a
+frequent term has many short lists in cells that fit its subscriptions' regions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from placewire.kinds.boolean.kernels.postings import (
 from placewire.model.arrays import I32, I64, U32, U64
 from placewire.model.subscriptions import SubscriptionRows
 
-# Levels at which a list may stop. Few levels mean few look-ups an object; see docs/decisions.
+# Levels at which a list may stop. Few levels mean few lookups per object; see docs/decisions.
 STOP_LEVELS = (0, 5, 8, 10, 11, 12, 13, 14, 16)
 MOST_CELLS = 8
 SHORT_LIST = 16
@@ -41,7 +41,7 @@ def build_index(
 ) -> BooleanIndex:
     """Index `rows`; their order does not matter.
 
-    `literal_count` says how frequent each literal's term is, by default among these rows: where
+    `literal_count` is the frequency of each literal's term, by default among these rows. Where
     several terms would each do, a subscription is posted under the rarest.
     """
     if rows.total == 0:
@@ -73,19 +73,19 @@ def build_index(
 
 
 def empty_index() -> BooleanIndex:
-    """An index that nothing matches."""
+    """Return an index that matches nothing."""
     table = np.full(16, EMPTY, np.uint64)
     return freeze(BooleanIndex, (table, [0], [], [0], [], [0], np.empty((0, WORDS))))
 
 
 def cover_posts(rows: SubscriptionRows, literal_count: I64) -> tuple[U32, U64]:
-    """The (row, term) pairs to post, rows ascending; `literal_count` says how frequent each is."""
+    """Return the (row, term) pairs to post, rows ascending; `literal_count` as in `build_index`."""
     post_row, post_literal = rows_to_covers(predicates_of(rows), literal_count)
     return post_row, posted_terms(rows, post_row, post_literal)
 
 
 def posted_terms(rows: SubscriptionRows, post_row: U32, post_literal: I32) -> U64:
-    """The term of each posted literal; ANY_TERM for literal -1."""
+    """Return the term of each posted literal; ANY_TERM for literal -1."""
     post_term = np.full(post_row.size, ANY_TERM, np.uint64)
     has_term = post_literal >= 0
     positions = rows.literal_offsets[:-1][post_row] + post_literal
@@ -94,7 +94,7 @@ def posted_terms(rows: SubscriptionRows, post_row: U32, post_literal: I32) -> U6
 
 
 def counts_among_rows(rows: SubscriptionRows) -> I64:
-    """How many subscriptions could be posted under each literal's term."""
+    """Count the subscriptions that could be posted under each literal's term."""
     _, numbers, distinct = hashes_to_numbers(read_only(rows.literal_term))
     counts = np.bincount(numbers[rows.literal_cover != 0], minlength=distinct.size)
     return counts[numbers].astype(np.int64)

@@ -38,7 +38,7 @@ from placewire.storage.manifest import PieceEntry
 
 
 class BooleanKind(Kind):
-    """Matches are final where they are found: workers decide them alone."""
+    """Matches are final once found; workers decide them alone."""
 
     number, name = BOOLEAN, "boolean"
     optional = ("region", "where")
@@ -61,7 +61,7 @@ class BooleanKind(Kind):
         return RowFields(0, reader.region(event), reader.where(event))
 
     def build_index(self, rows: SubscriptionRows, held: Any, parts: Any) -> BooleanIndex:
-        """`parts`, if any, says how frequent the term of each literal is."""
+        """`parts`, if given, is the frequency of each literal's term."""
         return build_index(rows, parts)
 
     def save(self, segment: Segment) -> tuple[Arrays, dict[str, Any]]:
@@ -135,7 +135,7 @@ class BooleanKind(Kind):
 
 
 def check_asks(event: SubscribeEvent | QueryEvent) -> None:
-    """A region or an expression: without either everything would match."""
+    """Reject an event with neither region nor expression, which would match everything."""
     if event.region is UNSET and event.where is UNSET:
         raise InvalidEvent("needs a region or a where, got neither")
 
@@ -144,5 +144,5 @@ KIND = BooleanKind()
 
 
 def make_boolean_segment(rows: SubscriptionRows, literal_count: I64 | None = None) -> Segment:
-    """Index boolean rows, by default by how frequent terms are among them."""
+    """Index boolean rows, by default with the term frequencies among them."""
     return make_segment(KIND.number, rows, parts=literal_count)

@@ -1,4 +1,4 @@
-"""Match blocks of objects, in cell order, with live segments: every match once."""
+"""Match blocks of objects in cell order with live segments; find every match once."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def make_probe(
     probed: U8 = ALL_OF_THEM,
     alone: U8 = ALL_OF_THEM,
 ) -> Probe:
-    """Group the (object, term) pairs of objects in cell order; every object has ANY_TERM too.
+    """Group the (object, term) pairs of objects in cell order; every object also has ANY_TERM.
 
-    A router may leave some pairs to other workers: only those marked in `probed` and `alone` count.
+    A router may assign pairs to other workers: only those marked in `probed` and `alone` count.
     """
     codes, lon, lat, now_us, term_offsets, terms = map(
         read_only, (codes, lon, lat, now_us, term_offsets, terms)
@@ -75,7 +75,7 @@ def match_segment(probe: Probe, segment: Segment, dead: U64 = NONE_DEAD) -> Matc
 
 
 class _Expected:
-    """The recent number of matches per object, by which the next block gets its room."""
+    """The recent number of matches per object, which sizes the buffers for the next block."""
 
     def __init__(self) -> None:
         self.per_object = 16.0
@@ -89,7 +89,7 @@ _expected = _Expected()
 
 
 def scan_segment(probe: Probe, segment: Segment, dead: U64 = NONE_DEAD) -> Matches:
-    """Match a block with one segment by looking at every pair: the oracle of the index."""
+    """Match a block with one segment by testing every pair; tests compare the index with it."""
     rows = predicates_of(segment.rows)
     objects, matched, next_expiry_us = objects_satisfying_rows(probe, rows, read_only(dead))
     return Matches(objects, matched, next_expiry_us, probe.codes.size * segment.rows.total)
@@ -98,7 +98,7 @@ def scan_segment(probe: Probe, segment: Segment, dead: U64 = NONE_DEAD) -> Match
 def match_all(
     probe: Probe, segments: Iterable[tuple[Segment, U64]], scan: bool = False
 ) -> list[Matches]:
-    """Match a block with every segment, by their indexes or by scanning."""
+    """Match a block with every segment, by index or by scanning."""
     if probe.codes.size == 0:
         empty = np.empty(0, np.uint32)
         return [Matches(empty, empty, NEVER_US, 0) for _ in segments]

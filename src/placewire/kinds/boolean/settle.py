@@ -1,8 +1,8 @@
 """Settle matches of `boolean` subscriptions: drop stale ones, match the batch's own rows.
 
-Workers match with the segments of the last commit. What happened inside the batch is settled here,
-by seq and by the clock: objects whose event the clock rejected, rows that ended or expired before
-an object, and rows that began in the batch.
+Workers match with the segments of the last commit. Settling applies the events of the batch, by seq
+and by the clock: it drops matches of rejected objects and of rows that ended or expired before an
+object, and matches rows that began in the batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from placewire.storage.manifest import PieceEntry
 def settle_piece(
     shard: Shard, summary: PieceSummary, batch: SettleBatch
 ) -> PieceEntry | MatchedPiece:
-    """The matches of one block that stand: as they were written, or those that are left."""
+    """Return the valid matches of one block: the written piece if all are valid."""
     piece = summary.piece
     fact = batch.facts[piece.block]
     unchanged = not shard.ends[0].size and not fact.clock.rejected_event.size
@@ -38,7 +38,7 @@ def settle_piece(
 def match_new_rows(
     facts: BlockFacts, segment: Segment, row_end: I64, scan: bool = False
 ) -> tuple[U32, U32]:
-    """Matches of a block's objects with the batch's own rows: object u32[m], row u32[m]."""
+    """Match a block's objects with the batch's own rows: object u32[m], row u32[m]."""
     arrays = facts.arrays
     if arrays["object.event"].size == 0:
         return np.empty(0, np.uint32), np.empty(0, np.uint32)

@@ -19,7 +19,7 @@ EVERYWHERE = region_of(WHOLE_WORLD)
 def answer_nearest(
     query: Query, span: Span, sections: Sequence[Section], with_data: bool
 ) -> dict[str, Any]:
-    """Find the nearest objects: first those close on the space-filling curve, to bound the rest."""
+    """Find the nearest objects, bounded first by those close to the point on the Z-order curve."""
     lon, lat, within_m = float(query.lon), float(query.lat), float(query.within_m)
     found, count = make_room(query.k), 0
     searched = []
@@ -52,7 +52,7 @@ def answer_nearest(
 
 
 def make_room(k: int) -> NearestFound:
-    """Room for the k nearest objects."""
+    """Return room for the k nearest objects."""
     return NearestFound(
         np.full(k, math.inf), np.zeros(k, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
     )

@@ -1,7 +1,7 @@
 """The index of `nearest` subscriptions: postings of their circles by term and hierarchical cell.
 
 A circle is as large as it was when the index was made. Circles only shrink: a posting in a cell
-that its circle has left costs a look at the circle and gives no result. Once such looks prevail,
+that its circle has left costs a test of the circle and gives no result. Once such tests prevail,
 the index is rebuilt (`segments/live.py`).
 """
 
@@ -34,8 +34,8 @@ class RowPartition(NamedTuple):
 class CircleIndex(NamedTuple):
     """Centres on the unit sphere f32[n, 3], radii f64[n] as indexed, and the postings.
 
-    A plan may divide subscriptions among workers: there is an index for each part, and the length
-    of its longest list.
+    A plan may partition subscriptions among workers: then there is an index for each part, and the
+    length of its longest list.
     """
 
     centres: F32
@@ -46,12 +46,12 @@ class CircleIndex(NamedTuple):
 
 
 def one_part(rows: int) -> RowPartition:
-    """All rows in one part."""
+    """Put all rows in one part."""
     return RowPartition(1, np.zeros(rows, np.int32), np.zeros(rows, np.float32))
 
 
 def take_partition(partition: RowPartition, picked: I64) -> RowPartition:
-    """The parts of some rows."""
+    """Return the parts of some rows."""
     return RowPartition(partition.parts, partition.owner[picked], partition.cost[picked])
 
 
@@ -92,7 +92,7 @@ def index_circles(rows: SubscriptionRows, radius: F64, partition: RowPartition) 
 
 
 def save_circles(circles: CircleIndex) -> tuple[dict[str, Array], dict[str, Any]]:
-    """The index as arrays and facts of a file."""
+    """Return the index as arrays and facts of a file."""
     arrays: dict[str, Array] = {
         "circles.centres": circles.centres,
         "circles.radius": circles.radius,
@@ -105,7 +105,7 @@ def save_circles(circles: CircleIndex) -> tuple[dict[str, Array], dict[str, Any]
 
 
 def load_circles(arrays: dict[str, Array], facts: dict[str, Any]) -> CircleIndex:
-    """The index of a file."""
+    """Read the index from a file."""
     return CircleIndex(
         arrays["circles.centres"],
         arrays["circles.radius"],

@@ -66,20 +66,20 @@ from placewire.storage.manifest import DeltaEntry
 
 MANY_NEAREST = 50_000
 FIRST_ROWS = 2_000
-MOST_LOOKED = 1e9  # postings of `nearest` rows that a batch may look at, some seconds of a core
+MOST_LOOKED = 1e9  # postings of `nearest` rows that a batch may test; some seconds of a core
 
 
 class Pacer(KindMemory):
-    """Remembers how many postings of `nearest` rows an object met in the last batch."""
+    """Remembers how many postings of `nearest` rows each object met in the last batch."""
 
     def __init__(self) -> None:
         self.looked_an_object: float | None = None
 
     def cap_batch(self, rows: int, live: Sequence[LiveSegment], window: float) -> int:
-        """How many of `rows` events the next batch should have.
+        """Return how many of `rows` events the next batch should have.
 
-        Many subscriptions without results want all that has their terms: a short batch lets their
-        circles shrink, and their index follow, before the next one.
+        Subscriptions without results accept every object that has their terms. If there are many, a
+        short batch lets their circles shrink, and the index be rebuilt, before the next.
         """
         if sum(one.segment.rows.total for one in live) < MANY_NEAREST:
             return rows
@@ -103,7 +103,7 @@ class Pacer(KindMemory):
 
 
 class NearestKind(Kind):
-    """Workers look for objects in the circle that a full result leaves; settling is by seq."""
+    """Workers find objects in the circle of a full result; settling applies them by seq."""
 
     number, name = NEAREST, "nearest"
     needed, optional = POINT, ("mode", "within_m")
@@ -119,7 +119,7 @@ class NearestKind(Kind):
     )
 
     def decode(self, event: SubscribeEvent, ts_us: int, reader: FieldReader) -> RowFields:
-        """The program is only a list of terms and a cover: there is nothing to jump to."""
+        """The program is a plain list of terms and a cover, without jumps."""
         k = read_k(event.k)
         lon, lat = reader.point(event)
         every = read_mode(event.mode)
@@ -169,7 +169,7 @@ class NearestKind(Kind):
         return radii_to_limits(read_only(segment.index.radius))
 
     def apply_delta(self, thresholds: F32, arrays: Arrays, label: str) -> None:
-        """Limits only filter: with fewer deltas there are more candidates, and no other results."""
+        """Limits only filter: fewer deltas give more candidates, but the same results."""
         rows, radius = read_radii(arrays, label)
         limits = radii_to_limits(read_only(np.ascontiguousarray(radius)))
         thresholds[rows] = np.minimum(thresholds[rows], limits)

@@ -1,7 +1,7 @@
-"""A worker's part for `nearest`: objects that may enter results, by the circles of the last commit.
+"""Match `nearest` on a worker: find objects that may enter results, by the last commit's circles.
 
-Of each block, a worker passes on only candidates that could enter if the block were the whole log:
-an object that k earlier ones of the block beat cannot enter a result.
+A worker passes on only candidates that could enter if its block were the whole log: an object that
+k earlier objects of the block beat cannot enter a result.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from placewire.model.subscriptions import NEVER_US, SubscriptionRows, take_slice
 
 LEAST_ROOM = 4_096
 FIRST_CHUNK = 64  # objects
-ROOM = 1_000_000  # candidates that a chunk may have, about
+ROOM = 1_000_000  # approximate number of candidates per chunk
 NOTHING_FOUND = np.empty(0, np.uint32), np.empty(0, np.uint32), np.empty(0, np.float64)
 
 
 def shrink(target: Target, owned: bool, rows: U32, radius: F64) -> Target:
-    """The same with smaller circles of some rows; the limits that others see stay."""
+    """Return the target with smaller circles for some rows; the shared limits are unchanged."""
     limits = target.thresholds if owned else target.thresholds.copy()
     limits[rows] = np.minimum(limits[rows], radii_to_limits(read_only(radius)))
     return target._replace(thresholds=limits)
 
 
 def probe_some(block: ObjectBlock, picked: I64) -> Probe:
-    """Some of the objects, ready for matching; no subscription is met without a term."""
+    """Prepare some of the objects for matching; none is probed without a term."""
     term_offsets, at = take_slices(block.term_offsets, picked)
     return make_probe(
         block.codes[picked],
@@ -58,9 +58,9 @@ def probe_some(block: ObjectBlock, picked: I64) -> Probe:
 
 
 class LogChunks:
-    """The objects of a block by chunks of the log, each in cell order.
+    """The objects of a block in chunks of the log, each in cell order.
 
-    The next one is as long as what the last one found allows.
+    The candidates found in the last chunk set the length of the next.
     """
 
     def __init__(self, events: U32, first: int = 0) -> None:
@@ -81,7 +81,7 @@ class LogChunks:
             yield picked
 
     def found(self, candidates: int) -> None:
-        """Learn how many candidates the last chunk had."""
+        """Record the number of candidates of the last chunk."""
         each = max(candidates / max(self.last, 1), 0.1)
         self.size = max(FIRST_CHUNK, int(ROOM / each))
 
@@ -93,13 +93,13 @@ def predicates_of(rows: SubscriptionRows) -> NearPredicates:
 
 
 def find_near(probe: Probe, target: Target) -> Matches:
-    """The objects of a block that may enter results of a segment's rows; some pairs come twice."""
+    """Find objects of a block that may enter results of a segment's rows; pairs may repeat."""
     index: CircleIndex = target.segment.index
     rows = predicates_of(target.segment.rows)
     units = read_only(points_to_units(probe.lon, probe.lat))
     circles = freeze(Circles, (index.centres, target.thresholds))
     dead = read_only(target.dead)
-    found: list[tuple[Array, ...]] = [NOTHING_FOUND]  # a worker may have no part of it
+    found: list[tuple[Array, ...]] = [NOTHING_FOUND]  # the worker may have no part of the segment
     looked = 0
     for part in target.parts:
         buffers = make_buffers(max(LEAST_ROOM, 2 * index.longest[part]))
@@ -118,29 +118,29 @@ def find_near(probe: Probe, target: Target) -> Matches:
 
 
 def scan_near(probe: Probe, target: Target) -> Matches:
-    """The same by looking at every pair."""
+    """Find what `find_near` finds, by testing every pair."""
     rows = target.segment.rows
     objects, of, distance = objects_near_rows(probe, predicates_of(rows), read_only(target.dead))
     return Matches(objects, of, NEVER_US, probe.codes.size * rows.total, distance)
 
 
 class Sifted(NamedTuple):
-    """Candidates by (row, event), each once, without those that k others precede and beat."""
+    """Candidates by (row, event), each once, without those that k earlier candidates beat."""
 
     object: U32
     row: U32
     event: U32
     distance: F64
-    full: U32  # rows that have k of them
-    radius: F64  # how far the k-th of these is
+    full: U32  # rows with k sure candidates
+    radius: F64  # distance of the k-th of these
 
 
 def sift_near(
     matches: Matches, events: U32, sure: Bools, ks: U16, before: Sifted | None = None
 ) -> Sifted:
-    """Those candidates that could enter, with those of earlier chunks of the block.
+    """Keep the candidates that could enter, including those of earlier chunks of the block.
 
-    `events` has the event of each object; one that is not `sure` may yet be rejected.
+    `events` has the event of each object; the clock may still reject one that is not `sure`.
     """
     assert matches.measure is not None
     objects, rows, distance = matches.object, matches.row, matches.measure
@@ -159,11 +159,11 @@ def sift_near(
 
 
 def match_near(block: ObjectBlock, target: Target, scan: bool = False) -> Matches:
-    """Candidates of a block for a segment's rows, by the index or by scanning.
+    """Find a block's candidates for a segment's rows, by the index or by scanning.
 
-    The block is taken in chunks of the log, each as long as the room for its candidates allows. A
-    subscription with fewer than k objects accepts every object that has its terms; how far away is
-    too far is known only after a chunk.
+    The block is processed in chunks of the log, sized so that their candidates fit. A subscription
+    with fewer than k objects accepts every object that has its terms; only after a chunk does it
+    have a radius.
     """
     find = scan_near if scan else find_near
     chunks = LogChunks(block.event)

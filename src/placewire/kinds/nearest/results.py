@@ -1,8 +1,8 @@
-"""Neighbours: the current results of `nearest` subscriptions, and what changed of them.
+"""Neighbours: the current results of `nearest` subscriptions, and their changes in a batch.
 
-A segment's file has the results of its rows as they were when it was written. Each batch adds a
-delta: the candidates that entered, by (row, seq), and the radii that shrank. Applying the deltas in
-order gives the results of the last commit; radii only shrink, so of them any order will do.
+A segment's file has the results of its rows when it was written. Each batch adds a delta: the
+candidates that entered, by (row, seq), and the radii that shrank. Applied in order, the deltas
+give the results of the last commit; radii only shrink, so theirs can be applied in any order.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from placewire.model.subscriptions import (
 from placewire.storage.arrays import label_columns, open_arrays, read_columns
 from placewire.storage.manifest import DeltaEntry
 
-# The index is rebuilt once its circles have shrunk to half: all together, by the area that they
-# cover, or those that objects meet, by how many of the postings looked at are still in the circle.
+# The index is rebuilt once its circles have shrunk to half, measured by the area of all circles or
+# by the share of tested postings whose circle still contains the object.
 SHRUNK = 0.5
-LOOKED = 100_000  # postings after which the share in the circle is taken
+LOOKED = 100_000  # tested postings per measurement of that share
 
 
 class Neighbours(NamedTuple):
@@ -59,14 +59,14 @@ class NearestEntrants(NamedTuple):
 
 
 class Radii(NamedTuple):
-    """Rows whose radius shrank, and to what."""
+    """Rows whose radius shrank, and the new radii."""
 
     row: U32
     radius: F64
 
 
 def no_neighbours(ks: U16) -> Neighbours:
-    """Empty results, with room for k each."""
+    """Return empty results with room for k objects each."""
     offsets = lengths_to_offsets(ks.astype(np.int64))
     slots = int(offsets[-1])
     return Neighbours(
@@ -75,13 +75,13 @@ def no_neighbours(ks: U16) -> Neighbours:
 
 
 def take_neighbours(neighbours: Neighbours, picked: I64) -> Neighbours:
-    """The results of some rows."""
+    """Return the results of some rows."""
     offsets, counts, distance, seq = map(read_only, neighbours)
     return Neighbours(*slots_taken(offsets, counts, distance, seq, read_only(picked)))
 
 
 def enter(neighbours: Neighbours, candidates: NearestEntrants) -> tuple[Bools, I64]:
-    """Apply candidates by (row, seq) in place: which entered, and the seq each dropped or -1."""
+    """Apply candidates by (row, seq) in place; return those that entered and the seqs dropped."""
     rows, seqs, distances = map(read_only, candidates)
     entered, dropped = candidates_into_results(
         rows,
@@ -96,7 +96,7 @@ def enter(neighbours: Neighbours, candidates: NearestEntrants) -> tuple[Bools, I
 
 
 def radii_of(neighbours: Neighbours, within_m: F64) -> F64:
-    """How far away an object may be and still enter."""
+    """Return the largest distance at which an object may still enter."""
     return results_to_radii(
         read_only(neighbours.offsets),
         read_only(neighbours.counts),
@@ -106,7 +106,7 @@ def radii_of(neighbours: Neighbours, within_m: F64) -> F64:
 
 
 def make_delta(entrants: NearestEntrants, radii: Radii) -> Delta:
-    """A delta as arrays of a file."""
+    """Return a delta as the arrays of a file."""
     arrays = label_columns("entrant", entrants) | label_columns("radius", radii)
     return Delta(arrays, int(entrants.row.size))
 
@@ -140,10 +140,10 @@ class NearestResults(RowResults):
         self.within_m = within_m
         self.indexed_area = float(areas_of(radius).sum())
         self.deltas = list(deltas)
-        self.fresh: list[NearestEntrants] = []  # of the batch that is not committed yet
+        self.fresh: list[NearestEntrants] = []  # of the uncommitted batch
         self.since: list[NearestEntrants] | None = None  # since a merge began to read these results
-        self.looked = self.passed = 0  # postings since the last share was taken
-        self.first_share: float | None = None  # in the circle, when the index was new
+        self.looked = self.passed = 0  # postings since the last measurement
+        self.first_share: float | None = None  # share in the circle when the index was new
         self.share = 1.0
         for delta in deltas:
             arrays = open_arrays(path(delta.file)).arrays
@@ -154,12 +154,12 @@ class NearestResults(RowResults):
 
     @property
     def stale(self) -> bool:
-        """Whether the index looks for objects where few can enter any more."""
+        """Return true if the index has become much larger than the current circles."""
         met = self.first_share is not None and self.share < SHRUNK * self.first_share
         return met or self.area < SHRUNK * self.indexed_area
 
     def note_looked(self, looked: int, passed: int) -> None:
-        """Workers looked at so many postings, and so many objects were in the circle."""
+        """Record how many postings workers tested, and how many objects were in the circle."""
         self.looked += looked
         self.passed += passed
         if self.looked < LOOKED:
@@ -170,7 +170,7 @@ class NearestResults(RowResults):
         self.looked = self.passed = 0
 
     def enter(self, candidates: NearestEntrants) -> tuple[Bools, I64]:
-        """Apply candidates by (row, seq); which entered, and the seq each dropped or -1."""
+        """Apply candidates by (row, seq); return which entered, and the seq each dropped or -1."""
         entered, dropped = enter(self.neighbours, candidates)
         entrants = take_columns(candidates, entered)
         if entrants.row.size:
@@ -181,7 +181,7 @@ class NearestResults(RowResults):
         return entered, dropped
 
     def _shrink(self, rows: U32) -> None:
-        """Note the radii of rows whose results changed."""
+        """Record the radii of rows whose results changed."""
         n = self.neighbours
         last = n.offsets[1:][rows] - 1
         full = n.counts[rows] == last + 1 - n.offsets[:-1][rows]

@@ -1,4 +1,4 @@
-"""The own columns of `nearest` rows."""
+"""The columns specific to `nearest` rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from placewire.model.subscriptions import SubscriptionRows
 class NearestRows(NamedTuple):
     """The circle of each row f64[n, 3]: lon, lat, and the largest distance of a result in metres.
 
-    The distance is infinite if there is no limit. Kernels read the three together, and rows are all
-    over memory.
+    The distance is infinite if there is no limit. The three are stored side by side because kernels
+    read them together, and rows are scattered in memory.
     """
 
     circle: F64
@@ -43,5 +43,5 @@ NO_NEAREST = NearestRows(read_only(np.empty((0, 3))))
 
 
 def nearest_columns(rows: SubscriptionRows) -> NearestRows:
-    """Return the own columns of `nearest` rows, read-only."""
+    """Return the columns specific to `nearest` rows, read-only."""
     return NearestRows(*map(read_only, rows.own.get(NEAREST, NO_NEAREST)))

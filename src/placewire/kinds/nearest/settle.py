@@ -1,8 +1,8 @@
 """Apply the candidates of a batch to the results of `nearest` subscriptions, in order of seq.
 
-The workers filtered by the circles of the last commit; here every candidate meets the result as it
-is at its seq. Rows that began in the batch have no circles yet: they meet the batch's objects in
-chunks of the log that grow as the circles shrink.
+Workers filtered by the circles of the last commit; settling compares every candidate with the
+result as of its seq. Rows that began in the batch have no circles yet: they are matched with the
+batch's objects in chunks of the log that grow as the circles shrink.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from placewire.segments.segment import Segment, make_segment
 class Entered(NamedTuple):
     """Objects that entered results of one segment's rows; `dropped` is a seq, or -1.
 
-    `object` counts through all blocks of the batch, in order.
+    `object` is numbered through all blocks of the batch, in order.
     """
 
     rows: SubscriptionRows
@@ -57,12 +57,12 @@ class _Candidates(NamedTuple):
 
 
 def first_objects(facts: Sequence[BlockFacts]) -> I64:
-    """The number of each block's first object among all of the batch."""
+    """Return the number of each block's first object among all objects of the batch."""
     return lengths_to_offsets(np.array([f.arrays["object.event"].size for f in facts], np.int64))
 
 
 def enter_candidates(shard: Shard, batch: SettleBatch) -> Entered | None:
-    """Apply what the workers found for the committed rows of one shard."""
+    """Apply the workers' candidates to the committed rows of one shard."""
     bases = first_objects(batch.facts)
     found = []
     for candidate in read_candidates(shard, batch):
@@ -82,7 +82,7 @@ def enter_candidates(shard: Shard, batch: SettleBatch) -> Entered | None:
 
 
 def _enter(rows: SubscriptionRows, results: NearestResults, found: _Candidates) -> Entered:
-    """Put candidates in order and let them enter."""
+    """Sort candidates and apply them."""
     first = int(found.seq.min()) if found.seq.size else 0
     since = (found.seq - first).astype(np.uint64)  # a batch has fewer than 2^32 events
     order = np.argsort((found.row.astype(np.uint64) << np.uint64(32)) | since)
@@ -132,7 +132,7 @@ def meet_new_rows(
     row_end: I64,
     scan: bool,
 ) -> _Candidates:
-    """Candidates among some objects of a block, by the circles as they are."""
+    """Find candidates among some objects of a block, by the current circles."""
     a = fact.arrays
     block = ObjectBlock(
         a["object.code"],
@@ -161,7 +161,7 @@ def name_entrants(
     entered: Sequence[Entered],
     result_objects: ResultObjectFiles,
 ) -> list[Changed]:
-    """Return the updates of a batch; store the ids of objects that entered, to name them later."""
+    """The updates of a batch, and store the ids of objects that entered for later updates."""
     entered = [part for part in entered if part.row.size]
     if not entered:
         return []

@@ -54,7 +54,7 @@ def explain_relevant(
         marked = mark_literal(subscription, obj, literal)
         marked |= {"idf": idf, "u": idf / row_norm if row_norm else 0.0}
         if context.lexicon is not None:
-            # A word that is not in the lexicon weighs as one that no document has.
+            # A word outside the lexicon weighs as one that no document has.
             marked["in_lexicon"] = idf != context.lexicon.idf_of_frequency(0)
         if marked["holds"]:
             marked["v"] = idf / norm if norm else 0.0
@@ -83,7 +83,7 @@ def explain_relevant(
     location = subscription.indexed
     if location is None or location.opened.segment.held is None:
         return facts
-    # `skyband` has room for the buffers of every rule; their first k are the same.
+    # `skyband` buffers have room for those of every rule; their first k are the same.
     rule = BufferRule("skyband", window.by_time)
     segment = location.opened.segment
     buffers = RelevantResults(
@@ -111,7 +111,7 @@ def explain_relevant(
 
 
 def in_window(window: SlidingWindow, horizon: int, obj: ExplainedObject) -> bool:
-    """Whether the object is in the sliding window; one that is in no log arrives now."""
+    """Return true if the object is in the sliding window; one that is in no log arrives now."""
     if not window.by_time:
         return obj.seq is None or obj.seq > horizon
     if obj.ts_us is None:

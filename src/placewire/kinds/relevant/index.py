@@ -1,7 +1,7 @@
-"""The index of `relevant` subscriptions: postings by term, cell and group of like alpha.
+"""The index of `relevant` subscriptions: postings by term, cell and group of similar alpha.
 
 The postings of a group are sorted by the text score they need, so a search of it can stop early.
-The index holds for thresholds that are not below those it was made with (docs/decisions/0010).
+The index is valid while thresholds are not below those it was built with (docs/decisions/0010).
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ def build_groups(
 ) -> GroupIndex:
     """Index `rows` for thresholds that are at least `theta` i32[n], in billionths.
 
-    With `picked` only some rows are indexed, with `posted` only some of their literals: a pair is
-    found if the object has a posted term of the row. With `often` f64[literals] terms are ordered
-    by how often they come, and a pair is found only if the first of the row's terms that the object
-    has is posted: so that of several indexes of the same rows one finds it. A cell has at most
-    `leaf_rows` postings of a term, in at most `groups` groups. Unless `dropping` is off, postings
-    are left out by which no object could reach the threshold.
+    `picked` limits the index to some rows, `posted` to some of their literals: a pair is found if
+    the object has a posted term of the row. `often` f64[literals] orders terms by frequency, and a
+    pair is found only if the first of the row's terms that the object has is posted, so that
+    exactly one of several indexes of the same rows finds it. A cell has at most `leaf_rows`
+    postings of a term, in at most `groups` groups. With `dropping`, postings are omitted by which
+    no object could reach the threshold.
     """
     wanted = np.arange(rows.total, dtype=np.int64) if picked is None else picked
     _, literals = take_slices(rows.literal_offsets, wanted)
@@ -120,9 +120,9 @@ def number_terms(rows: SubscriptionRows, literals: I64, often: F64 | None) -> tu
 
 
 class TermPartition(NamedTuple):
-    """Postings divided into parts: the part of each literal, or -1 if it is not posted.
+    """Postings partitioned into parts: the part of each literal, or -1 if it is not posted.
 
-    Where those of a row are in several parts, `often` f64[literals] gives their order.
+    If the postings of a row are in several parts, `often` f64[literals] gives their order.
     """
 
     parts: int
@@ -133,7 +133,7 @@ class TermPartition(NamedTuple):
 def index_parts(
     rows: SubscriptionRows, theta: I32, partition: TermPartition | None
 ) -> tuple[GroupIndex, ...]:
-    """An index for every part of the postings, or one of all postings."""
+    """Build an index for every part of the postings, or one of all postings."""
     if partition is None:
         return (build_groups(rows, theta),)
     row = np.repeat(np.arange(rows.total), np.diff(rows.literal_offsets))
@@ -146,7 +146,7 @@ def index_parts(
 
 
 class RelevantIndex(NamedTuple):
-    """An index of groups for every part, and how postings are divided into parts, if they are."""
+    """An index of groups for every part, and the partition of the postings, if any."""
 
     groups: tuple[GroupIndex, ...]
     partition: TermPartition | None = None

@@ -67,7 +67,7 @@ from placewire.text.words import weigh_terms
 
 
 class RelevantKind(Kind):
-    """Rows hold more than k objects, so that the window can slide before a refill is needed."""
+    """Rows hold more than k objects, so that the window can slide on without a refill."""
 
     number, name = RELEVANT, "relevant"
     needed, optional = (*POINT, "alpha"), ("reach_m",)
@@ -94,7 +94,7 @@ class RelevantKind(Kind):
     )
 
     def decode(self, event: SubscribeEvent, ts_us: int, reader: FieldReader) -> RowFields:
-        """The point, how it weighs place and words, and its terms in code-point order."""
+        """Read the point, the weights of place and words, and the terms in code-point order."""
         k = read_k(event.k)
         lon, lat = reader.point(event)
         reach = read_reach(event, reader.settings)
@@ -107,7 +107,7 @@ class RelevantKind(Kind):
         return RowFields(k, WHOLE_WORLD, program, own)
 
     def read_plain(self, numbers: PlainNumbers, literals: I64) -> RelevantRows:
-        """Lines are plain only without a lexicon: every idf is 1."""
+        """Read plain columns; lines are plain only without a lexicon, so every idf is 1."""
         lon, lat, _, alpha, reach_m = numbers
         weights = np.column_stack([lon, lat, alpha, reach_m, np.sqrt(literals)])
         return RelevantRows(weights, np.ones(int(literals.sum())))
@@ -219,7 +219,7 @@ class RelevantKind(Kind):
 
     def samples(self, number: int) -> Samples:
         point = {"lon": 0, "lat": 0, "alpha": 0.5}
-        # No later object has this word: such results leave the window and are refilled.
+        # No later object has this word: its results leave the window and are refilled.
         past = {"keywords": [f"round{number - 1}"], "k": 1, "reach_m": 1e6}
         return Samples(
             subscriptions=({**point, "keywords": ["coffee", "kahve"], "k": 2}, {**point, **past}),
@@ -230,7 +230,7 @@ class RelevantKind(Kind):
 def open_buffers(
     held: Buffers, ks: U16, deltas: Sequence[DeltaEntry], context: ResultsContext
 ) -> RelevantResults:
-    """Buffers of rows in memory, kept by the rule that the run has."""
+    """Return the buffers of rows in memory, kept by the rule of the run."""
     rule = BufferRule(context.buffer or BUFFERS[0], context.by_time)
     return RelevantResults(held, ks, rule, context.horizon, deltas, context.path)
 

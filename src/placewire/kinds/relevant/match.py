@@ -1,4 +1,4 @@
-"""A worker's part for `relevant`: objects that reach the thresholds of rows, each pair once."""
+"""Match `relevant` on a worker: find the objects that reach the thresholds of rows, each once."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def find_relevant(
     prunings: int = ALL_PRUNINGS,
     room: int = ROOM,
 ) -> Relevance:
-    """Every (object, row) with a shared posted term and a score of at least `theta`, once.
+    """Find every (object, row) with a shared posted term and a score of at least `theta`, once.
 
-    No `theta` may be below the one that the index was made with, except of dead rows.
+    No `theta` may be below the one that the index was made with, except those of ended rows.
     """
     block = RelevanceBlock(*map(read_only, block))
     index = GroupIndex(*map(read_only, index))
@@ -88,7 +88,7 @@ def find_relevant(
 def scan_relevant(
     block: RelevanceBlock, rows: SubscriptionRows, theta: I32, dead: U64 = NONE_DEAD
 ) -> Relevance:
-    """The same by looking at every pair."""
+    """Find what `find_relevant` finds, by testing every pair."""
     block = RelevanceBlock(*map(read_only, block))
     live, scored = live_rows(rows, theta, dead), scored_rows(rows)
     objects, of_row, nano = objects_relevant_to_rows(block, live, scored)
@@ -96,7 +96,7 @@ def scan_relevant(
 
 
 def live_rows(rows: SubscriptionRows, theta: I32, dead: U64) -> LiveRows:
-    """Return what decides whether rows take an object at all."""
+    """Return the data that decides whether rows accept objects at all."""
     return LiveRows(read_only(rows.expires_us), read_only(theta), read_only(dead))
 
 
@@ -106,9 +106,9 @@ NO_MATCHES = Matches(
 
 
 def match_relevant(block: RelevanceBlock, target: Target, scan: bool = False) -> Matches:
-    """Candidates of a block for a segment's rows, by the index or by looking at every pair.
+    """Find a block's candidates for a segment's rows, by the index or by testing every pair.
 
-    A pair comes once from each part that has a posting of it.
+    Each part that has a posting of a pair returns the pair once.
     """
     rows, theta, dead = target.segment.rows, target.thresholds, target.dead
     if scan:

@@ -32,9 +32,9 @@ from placewire.segments.live_segment import LiveSegment
 from placewire.storage.layout import StateDir
 from placewire.storage.manifest import StoreEntry
 
-LEAST_SLID = 4_000  # events of a batch that a small window slides through
+LEAST_SLID = 4_000  # a batch covers at least this many events, even in a smaller window
 FIRST_SCORED_SHARE = 0.1
-SAMPLED_ROWS = 64  # of a search, to learn which share of postings it scores
+SAMPLED_ROWS = 64  # of a search, to estimate the share of postings that it scores
 MIN_THREAD_ROWS = 64  # not measured
 
 
@@ -64,7 +64,7 @@ class WindowSearch(KindMemory):
         self.scored_share = FIRST_SCORED_SHARE  # of the postings of a row, by recent searches
 
     def cap_batch(self, rows: int, live: Sequence[LiveSegment], window: float) -> int:
-        """Cap a batch at the size of the window; in a longer one every result has to be refilled.
+        """Cap a batch at the size of the window; in a longer batch every result must be refilled.
 
         A batch as long as the window is up to 12x as fast (130,000 events, window of 3,000).
         """
@@ -73,7 +73,7 @@ class WindowSearch(KindMemory):
     def note_scored(
         self, rows: SubscriptionRows, picked: I64, wanted: SearchWindows, looked: I64
     ) -> None:
-        """Learn from a search which share of postings the next one will score."""
+        """Update, after a search, the share of postings that searches score."""
         few = slice(0, SAMPLED_ROWS)
         postings = self.estimate_postings(
             rows, picked[few], SearchWindows(*(column[few] for column in wanted))
@@ -119,7 +119,7 @@ class WindowSearch(KindMemory):
     def _choose_layers(
         self, file: WindowFile, rows: SubscriptionRows, picked: I64
     ) -> tuple[PageLayers, bool]:
-        """Choose the layers by which to search a file, built once enough postings are read."""
+        """Choose the layers for searching a file, building them once enough postings are read."""
         if file.layers.page_layers is not None:
             return file.layers.page_layers, True
         counts = np.zeros(picked.size)

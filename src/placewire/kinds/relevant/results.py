@@ -1,9 +1,9 @@
-"""Buffers: what `relevant` subscriptions hold of the sliding window, and what a batch changed.
+"""Buffers: the objects that `relevant` subscriptions hold, and what a batch changed.
 
-A segment's file has the buffers of its rows as they were when it was written. Each batch adds a
-delta: what entered and is still there, thresholds that changed, and refilled buffers as a whole.
-Applying the deltas in order, without what has left the window, gives the buffers of the last
-commit.
+A segment's file has the buffers of its rows as of when it was written. Each batch adds a delta:
+objects that entered and are still present, thresholds that changed, and refilled buffers in full.
+Applying the deltas in order, without objects that have left the window, gives the buffers of the
+last commit.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class BufferEntrants(NamedTuple):
 
 
 class BufferDelta(NamedTuple):
-    """What a batch changed: rows and objects that entered, thresholds, refilled buffers."""
+    """The changes of a batch: rows and objects that entered, thresholds, refilled buffers."""
 
     entrant_row: U32
     entrant_nano: I32
@@ -62,7 +62,7 @@ class BufferDelta(NamedTuple):
     refill_exp: I64
 
     def entrants(self) -> tuple[BufferEntrants, BufferEntrants]:
-        """Those of refilled buffers, and the others."""
+        """Return the entrants of refilled buffers, and the others."""
         rows = np.repeat(self.refill_row, self.refill_counts)
         return BufferEntrants(
             rows, self.refill_nano, self.refill_seq, self.refill_exp
@@ -70,7 +70,7 @@ class BufferDelta(NamedTuple):
 
 
 def empty_buffers(lengths: I64, by_time: bool) -> Buffers:
-    """Buffers without objects and with room for as many as said, complete."""
+    """Return complete buffers without objects and with room for `lengths` objects."""
     offsets = lengths_to_offsets(lengths)
     slots = int(offsets[-1])
     seq = np.zeros(slots, np.int64)
@@ -93,11 +93,11 @@ def take_buffers(
     room: I64 | None = None,
     since_seq: int = EVERY_SEQ,
 ) -> Buffers:
-    """The buffers of some rows, with room for as many objects as said, or as there are.
+    """Copy the buffers of some rows, with `room` for objects, by default no spare room.
 
-    With `since_seq` only the objects that came then or later.
+    With `since_seq`, take only objects that arrived at that seq or later.
     """
-    # Mapped from a file or made here: one type to the compiler.
+    # The same type to the compiler, whether mapped from a file or made here.
     source = Buffers(*map(read_only, buffers))
     if room is None:
         room = buffers.counts[picked].astype(np.int64)
@@ -109,14 +109,14 @@ def take_buffers(
 
 
 def concat_buffers(parts: Sequence[Buffers], by_time: bool) -> Buffers:
-    """The buffers of all rows of `parts`, which have room for no more than there are."""
+    """Concatenate the buffers of `parts`, without spare room."""
     columns = [np.concatenate([part[i] for part in parts]) for i in range(1, len(Buffers._fields))]
     joined = Buffers(concat_offsets([part.offsets for part in parts]), *columns)
     return joined if by_time else joined._replace(exp=joined.seq)
 
 
 def buffer_arrays(buffers: Buffers) -> dict[str, Array]:
-    """Buffers as arrays of a file."""
+    """Return buffers as the arrays of a file."""
     arrays = label_columns("buffers", buffers)
     if buffers.exp is buffers.seq:
         del arrays["buffers.exp"]
@@ -124,7 +124,7 @@ def buffer_arrays(buffers: Buffers) -> dict[str, Array]:
 
 
 def read_buffers(arrays: dict[str, Array]) -> Buffers:
-    """Buffers of a file."""
+    """Read buffers from the arrays of a file."""
     columns = {name: arrays.get(f"buffers.{name}") for name in Buffers._fields}
     if columns["exp"] is None:
         columns["exp"] = columns["seq"]
@@ -134,7 +134,7 @@ def read_buffers(arrays: dict[str, Array]) -> Buffers:
 def make_delta(
     buffers: Buffers, touched: I64, refilled: I64, since_seq: int, by_time: bool
 ) -> BufferDelta:
-    """What changed since an event, of rows that were touched and of some that were refilled."""
+    """Return the changes since an event: of touched rows, and of refilled rows."""
     touched = np.setdiff1d(touched, refilled)
     came = take_buffers(buffers, touched, by_time, since_seq=since_seq)
     refills = take_buffers(buffers, refilled, by_time)
@@ -156,7 +156,7 @@ def make_delta(
 
 
 def delta_of(delta: BufferDelta) -> Delta:
-    """A delta as arrays of a file."""
+    """Return a delta as the arrays of a file."""
     return Delta(dict(delta._asdict()), int(delta.entrant_row.size))
 
 
@@ -170,9 +170,9 @@ NOTHING = np.empty(0, np.int64)
 
 
 class BufferRule(NamedTuple):
-    """How buffers are kept: `kmax`, `skyband` or `cskyband`, and whether windows go by time.
+    """How buffers are kept: `kmax`, `skyband` or `cskyband`, and whether windows are by time.
 
-    `ratio`, of `skyband`, is how far below the k-th score its threshold is.
+    `ratio`, for `skyband`, is the threshold as a share of the k-th score.
     """
 
     name: str = BUFFERS[0]
@@ -189,14 +189,14 @@ class BufferRule(NamedTuple):
         return self.name == "cskyband"
 
     def room(self, ks: U16) -> I64:
-        """How many objects a buffer has room for."""
+        """Return how many objects a buffer has room for."""
         k = ks.astype(np.int64)
         if self.name == "kmax":
             return np.maximum((self.kmax * k).astype(np.int64), k + 1)
         return 2 * k + 12 if self.name == "cskyband" else 4 * k + 40
 
     def sizes(self, ks: U16, looked: F64, growth: float = 1.0) -> I64:
-        """How many of the best objects a buffer is filled with.
+        """Return how many of the best objects a buffer is filled with.
 
         `growth` is how many objects arrive in the window for each that leaves it.
         """
@@ -206,7 +206,7 @@ class BufferRule(NamedTuple):
 
 
 class RelevantResults(RowResults):
-    """Buffers with room, and the deltas that the next manifest will name."""
+    """Buffers with spare room, and the deltas that the next manifest will name."""
 
     def __init__(
         self,
@@ -219,13 +219,13 @@ class RelevantResults(RowResults):
     ) -> None:
         self.rule = rule
         self.ks = ks
-        self.indexed = filed.theta  # thresholds by which the index was made
+        self.indexed = filed.theta  # thresholds that the index was built with
         all_rows = np.arange(ks.size)
         room = np.maximum(rule.room(ks), filed.counts)
         self.buffers = take_buffers(filed, all_rows, rule.by_time, room)
-        self.looked = np.full(ks.size, np.nan, np.float32)  # in the last search, if there was one
+        self.looked = np.full(ks.size, np.nan, np.float32)  # in the last search; NaN if none
         self.deltas = list(deltas)
-        self.touched: list[I64] = []  # rows, in the batch that is not committed yet
+        self.touched: list[I64] = []  # rows, in the uncommitted batch
         self.refilled: list[I64] = []
         self.since: list[I64] | None = None  # rows, since a merge began to read
         self.soonest: I64 = self._let_go(horizon)
@@ -244,10 +244,10 @@ class RelevantResults(RowResults):
         entrants: Sequence[BufferEntrants],
         horizon: int,
     ) -> None:
-        """Put objects into the buffers of some rows again, which then have these thresholds.
+        """Reinsert objects into the buffers of some rows, and set the thresholds of these.
 
-        The buffers that result fit; on the way to them, before all that they dominate has gone,
-        there may be more. So that happens in buffers with room for everything.
+        The final buffers fit, but before all dominated objects are removed there may be more. So
+        the work is done in buffers with room for everything.
         """
         place = np.full(self.ks.size, -1)
         place[rows] = np.arange(rows.size)
@@ -272,13 +272,13 @@ class RelevantResults(RowResults):
         buffers_put(read_only(rows), wide, self.buffers)
 
     def _apply(self, delta: BufferDelta, horizon: int) -> None:
-        """Change the buffers as a batch did."""
+        """Apply the changes of a batch to the buffers."""
         self.buffers.counts[delta.refill_row] = 0
         rows = delta.theta_row.astype(np.int64)
         self._change(rows, delta.theta, delta.theta_seq, delta.entrants(), horizon)
 
     def unindexed(self) -> I64:
-        """Rows whose threshold is lower than the index knows: it would not find all for them."""
+        """Rows whose threshold is lower than in the index, which could miss their objects."""
         return np.flatnonzero(self.buffers.theta < self.indexed)
 
     def end(self, rows: I64) -> None:
@@ -297,7 +297,7 @@ class RelevantResults(RowResults):
 
     @property
     def stale(self) -> bool:
-        """Whether the index is of much lower thresholds, or deltas are more than the file."""
+        """Return true if the index has much lower thresholds, or deltas exceed the file."""
         risen = int((self.buffers.theta.astype(np.int64) - self.indexed).sum())
         if risen > RISEN * self.ks.size:
             return True
@@ -337,7 +337,7 @@ class RelevantResults(RowResults):
         )
 
     def inherit(self, source: RowResults, row_map: I64) -> None:
-        """Take what changed in a source since it was merged into this."""
+        """Apply the changes of a source since it was merged into this."""
         assert isinstance(source, RelevantResults)
         if not source.since:
             return

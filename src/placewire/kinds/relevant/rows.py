@@ -1,4 +1,4 @@
-"""The own columns of `relevant` rows."""
+"""The columns specific to `relevant` rows."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from placewire.objects.kernels.best_of_rows import ALPHA, LAT, LON, NORM, REACH,
 
 
 class RelevantRows(NamedTuple):
-    """What the score of a row depends on: its weights f64[n, WEIGHTS], and the idf of each literal.
+    """The data that scores of rows depend on: weights f64[n, WEIGHTS], and the idf of each literal.
 
-    The literals of a row are its terms in code-point order. The norm is the root of the sum of the
-    squares of their idf, added in that order.
+    The literals of a row are its terms in code-point order. The norm is the root of the sum of
+    their squared idf, added in that order.
     """
 
     weights: F64
@@ -25,7 +25,7 @@ class RelevantRows(NamedTuple):
 
     @property
     def points(self) -> F64:
-        """The point of each row, f64[n, 2]."""
+        """Return the point of each row, f64[n, 2]."""
         return self.weights[:, :2].copy()
 
     @property
@@ -57,11 +57,11 @@ NO_RELEVANT = RelevantRows(read_only(np.empty((0, WEIGHTS))), read_only(np.empty
 
 
 def relevant_columns(rows: SubscriptionRows) -> RelevantRows:
-    """Return the own columns of `relevant` rows, read-only."""
+    """Return the columns specific to `relevant` rows, read-only."""
     return RelevantRows(*map(read_only, rows.own.get(RELEVANT, NO_RELEVANT)))
 
 
 def scored_rows(rows: SubscriptionRows) -> ScoredRows:
-    """Return the columns of `relevant` rows that kernels take to score objects, read-only."""
+    """Return the columns of `relevant` rows that kernels need to score objects, read-only."""
     literals = read_only(rows.literal_offsets), read_only(rows.literal_term)
     return ScoredRows(*literals, *relevant_columns(rows))

@@ -1,9 +1,9 @@
 """Settle `relevant` subscriptions: apply a batch to their results as the window slides.
 
 Workers match objects by the thresholds of the last commit. Settling applies these candidates event
-by event, together with the objects that leave the window. A buffer that falls below k, and that of
-a new subscription, is refilled from the window as of that event; from there on settling searches
-the rest of the batch itself, since the workers did not know the new threshold.
+by event, together with the objects that leave the window. A buffer that falls below k, or that of a
+new subscription, is refilled from the window at that event; after that, settling itself searches
+the rest of the batch, since workers did not know the new threshold.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from placewire.objects.kernels.best_of_rows import BestObjects, SearchWindows
 from placewire.objects.window import Moves
 from placewire.segments.live_segment import LiveSegment
 
-FIRST_STEP, MAX_STEP = 64, 1 << 30  # events that are searched after a refill
+FIRST_STEP, MAX_STEP = 64, 1 << 30  # events to search after a refill
 STEP_PAIRS = 1_000_000  # target for the pairs of rows and objects of a step
 MIN_THREAD_ROWS = 20_000
 OUTPUT_ROOM = 1 << 16  # updates, and objects added and dropped, of one kernel call
@@ -53,10 +53,10 @@ class WindowSlide:
     search: WindowSearch
     by_time: bool
     last_seq: int
-    growth: float = 1.0  # objects that arrive in the window for each that leaves it
+    growth: float = 1.0  # objects that enter the window for each that leaves it
 
     def find_stops(self, expires_us: I64, end_seq: I64) -> I64:
-        """Find the first event at which each row is no longer live: it ended or expired."""
+        """Find the first event at which each row is no longer live, because it ended or expired."""
         at = np.searchsorted(self.advances.to_us, expires_us)
         seqs = np.append(self.advances.seq, NEVER)
         expired = np.where(expires_us <= self.advances.before_us, -1, seqs[at])
@@ -89,7 +89,7 @@ class WindowSlide:
     def settle_new(
         self, rows: SubscriptionRows, buffers: RelevantResults, end_seq: I64
     ) -> list[WindowUpdates]:
-        """Fill the results of rows that begin in the batch, and apply its rest to them."""
+        """Fill the results of rows that begin in the batch, and apply the rest of the batch."""
         stop_seq = self.find_stops(rows.expires_us, end_seq)
         picked = np.flatnonzero(self.advances.at(rows.begin_seq) < rows.expires_us)
         if picked.size == 0:
@@ -108,7 +108,7 @@ class WindowSlide:
         found: WindowMatches,
         begins: I64,
     ) -> tuple[list[WindowUpdates], I64]:
-        """Apply events to rows; returns the seq at which each needs a refill, or DONE."""
+        """Apply events to rows; return the seq at which each needs a refill, or DONE."""
         status = np.full(picked.size, DONE)
         begins = begins.copy()
 
@@ -133,7 +133,7 @@ class WindowSlide:
         found: WindowMatches,
         status: I64,
     ) -> list[WindowUpdates]:
-        """Apply events to some rows; sets in `status` the seq at which a row needs a refill."""
+        """Apply events to some rows; set `status` to the seq at which a row needs a refill."""
         passed = PassedRows(
             read_only(picked),
             read_only(buffers.ks[picked].astype(np.int64)),
@@ -187,7 +187,7 @@ class WindowSlide:
     ) -> list[WindowUpdates]:
         """Refill buffers at an event and apply the events after it, in steps.
 
-        The length of a step follows from the number of pairs in the last one: a new row matches
+        The length of a step follows from the number of pairs in the last step: a new row matches
         every object that shares a term with it, until its threshold has risen.
         """
         updates: list[WindowUpdates] = []
@@ -215,7 +215,7 @@ class WindowSlide:
     def refill(
         self, rows: SubscriptionRows, buffers: RelevantResults, picked: I64, at_seq: I64
     ) -> WindowUpdates:
-        """Refill buffers from the window as of an event."""
+        """Refill buffers from the window at an event."""
         horizon = self.moves.at(at_seq)
         far_past = np.full(picked.size, FAR_PAST_US)
         wanted = SearchWindows(
@@ -244,7 +244,7 @@ class WindowSlide:
 def keep_near_kth(
     best: BestObjects, ks: U16, ratio: float, complete: Bools
 ) -> tuple[BestObjects, Bools]:
-    """Drop the objects that score less than a share of the k-th score."""
+    """Drop the objects that score less than `ratio` of the k-th score."""
     kth = best.offsets[:-1] + ks.astype(np.int64) - 1
     full = best.counts >= ks
     floor = np.where(full, ratio * best.nano[np.where(full, kth, 0)], -1)
@@ -256,7 +256,7 @@ def keep_near_kth(
 
 
 def gather_candidates(shard: Shard, batch: SettleBatch, by_time: bool) -> tuple[I64, WindowMatches]:
-    """Gather the candidates of a shard: its rows, ascending, and the objects of each by seq."""
+    """Return a shard's candidates: its rows, ascending, and the objects of each by seq."""
     parts: list[tuple[Array, ...]] = [(np.empty(0, np.uint32), *NO_OBJECTS)]
     for candidate in read_candidates(shard, batch):
         fact = batch.facts[candidate.block]
@@ -271,7 +271,7 @@ def gather_candidates(shard: Shard, batch: SettleBatch, by_time: bool) -> tuple[
     order = codes_to_order(read_only(since))
     order = order[codes_to_order(read_only(row[order]))]
     row, nano, seq, exp = row[order], nano[order], seq[order], exp[order]
-    # Where postings are divided among workers, several may have found the same pair.
+    # Where postings are partitioned among workers, several may have found the same pair.
     first = np.append(True, (row[1:] != row[:-1]) | (seq[1:] != seq[:-1]))
     if not first.all():
         row, nano, seq, exp = row[first], nano[first], seq[first], exp[first]
@@ -282,7 +282,7 @@ def gather_candidates(shard: Shard, batch: SettleBatch, by_time: bool) -> tuple[
 def resolve_window_updates(
     rows: SubscriptionRows, updates: Sequence[WindowUpdates], search: WindowSearch
 ) -> list[Changed]:
-    """Resolve the ids and data of updated rows and their objects."""
+    """Look up the ids and data of updated rows and their objects."""
     changed = []
     for part in updates:
         if part.row.size == 0:

@@ -4,7 +4,7 @@ Objects are not matched with rows, so there is no index. Reports count retained 
 
 - `kind`: the protocol, with the fields of events
 - `rows`: the times of rows by name
-- `due`: which rows report in a batch, when, and in groups of one region and window
+- `due`: find the rows that report in a batch, and group them by region and window
 - `settle`: make the reports of a batch
 - `answer`: answer queries
 - `explain`: explain in which reports an object counts

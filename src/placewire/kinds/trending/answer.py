@@ -20,7 +20,7 @@ _room = threading.local()
 
 
 class Counted(NamedTuple):
-    """The terms of some of a file's objects, how many have each, and how many objects."""
+    """The terms of some of a file's objects, the count of each, and the number of objects."""
 
     retained: Retained
     terms: U32
@@ -36,7 +36,7 @@ def answer_trending(query: Query, span: Span, sections: Sequence[Section]) -> di
 
 
 def counting_room(words: int) -> CountingRoom:
-    """Scratch for some words, kept by each thread: to clear it takes longer than most queries."""
+    """Return scratch per thread, since clearing new scratch takes longer than most queries."""
     if not hasattr(_room, "room") or _room.room.counts.size < words:
         _room.room = CountingRoom(np.zeros(2 * words, np.int64), np.empty(2 * words, np.uint32))
     return _room.room
@@ -57,10 +57,10 @@ def count_section(section: Section, region: SearchRegion, span: Span) -> Counted
 
 
 def least_count(counted: Sequence[Counted], k: int) -> int:
-    """Return the count that one of the k most frequent terms of all files has in some file.
+    """Return a count that each of the k most frequent terms reaches in at least one file.
 
-    The sums of these k are at least the k-th count of the largest file, so each has in some file at
-    least its share of that.
+    The totals of these k terms are at least the k-th count of the largest file, so each of them has
+    at least its share of that count in some file.
     """
     largest = max(counted, key=lambda one: one.terms.size).counts
     if largest.size <= k:
@@ -70,7 +70,7 @@ def least_count(counted: Sequence[Counted], k: int) -> int:
 
 
 def top_terms(counted: Sequence[Counted], k: int) -> list[list[Any]]:
-    """The most frequent terms of all files together, those of equal count in code-point order."""
+    """Rank the most frequent terms of all files together; ties are in code-point order."""
     hashes = np.concatenate(
         [c.retained.word_hash[c.terms] for c in counted] or [np.empty(0, np.uint64)]
     )

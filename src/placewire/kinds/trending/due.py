@@ -39,7 +39,7 @@ def find_due(
     advances: Advances,
     first_seq: int,
 ) -> DueRows:
-    """Find the rows with a due time in the batch; `end_seq` is NEVER_SEQ for rows that go on."""
+    """Find the rows with a due time in the batch; `end_seq` is NEVER_SEQ for rows that stay."""
     times = trending_columns(rows)
     last_us = int(advances.to_us[-1]) if advances.to_us.size else advances.before_us
     lo = np.full(rows.total, advances.before_us)
@@ -106,7 +106,7 @@ class DueGroups(NamedTuple):
 
 
 def due_groups(*columns: Array) -> DueGroups:
-    """Groups of columns, as kernels take them: contiguous and read-only."""
+    """Make groups of columns as kernels take them: contiguous and read-only."""
     return DueGroups(*(read_only(np.ascontiguousarray(column)) for column in columns))
 
 
@@ -115,7 +115,7 @@ def make_groups(found: Sequence[DueRows], store: Sequence[StoreEntry]) -> DueGro
     found = [due for due in found if due.picked.size]
     if not found:
         return None
-    # A mapped segment keeps the hashes of ids elsewhere, and groups do not need them.
+    # Groups need no hashes of ids, which a mapped segment keeps elsewhere.
     rows = concat_rows(
         [
             take_rows(due.rows._replace(id_hash=np.zeros(due.rows.total, np.uint64)), due.picked)
@@ -156,7 +156,7 @@ def make_groups(found: Sequence[DueRows], store: Sequence[StoreEntry]) -> DueGro
 
 
 def find_after_seqs(begin_seq: I64, after_us: I64, store: Sequence[StoreEntry]) -> I64:
-    """Find the seq after which objects count for each row; -1 if its window has none before it."""
+    """Find for each row the seq after which objects count; -1 if its window has none before it."""
     if not store:
         return np.full(begin_seq.size, -1)
     by_time = sorted(store, key=lambda entry: entry.last_us)

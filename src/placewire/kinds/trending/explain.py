@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from placewire.explainer.object import ExplainedObject
     from placewire.explainer.subscription import ExplainedSubscription
 
-MAX_DUE_TIMES = 5  # listed
+MAX_DUE_TIMES = 5  # due times listed
 
 
 def explain_trending(
     context: ExplainContext, subscription: ExplainedSubscription, obj: ExplainedObject
 ) -> dict[str, Any]:
-    """List the reports whose window has the object's time, and the terms that it adds."""
+    """List the reports whose window contains the object's time, and the terms that it adds."""
     rows = subscription.rows
     begun_us, window_us, every_us = (int(column[0]) for column in trending_columns(rows))
     facts: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The kind `trending`: reports of the most frequent terms of a region, every so often."""
+"""The kind `trending`: reports of the most frequent terms of a region, at regular times."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from placewire.storage.manifest import DeltaEntry
 
 
 class TrendingResults(RowResults):
-    """Rows hold no results; those of one region and window have one number, found once."""
+    """Rows hold no results, only a key shared by rows with the same region and window."""
 
     def __init__(self, rows: SubscriptionRows) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class TrendingKind(Kind):
         return KindResults(reports=make_reports([due for _, due in updates], batch))
 
     def retention_us(self, live: Sequence[LiveSegment]) -> int:
-        """The longest window; that of an ended row counts until it is merged away."""
+        """Return the longest window; ended rows count until they are merged away."""
         return max(
             (int(trending_columns(one.segment.rows).window_us.max(initial=0)) for one in live),
             default=0,

@@ -1,4 +1,4 @@
-"""The own columns of `trending` rows."""
+"""The columns specific to `trending` rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from placewire.model.subscriptions import SubscriptionRows
 
 
 class TrendingRows(NamedTuple):
-    """When rows report: at begun + n * every, on the objects of the window before."""
+    """When rows report: at begun + n * every, on the objects of the window before that time."""
 
     begun_us: I64
     window_us: I64
@@ -23,5 +23,5 @@ NO_TRENDING = TrendingRows(*3 * (np.empty(0, np.int64),))
 
 
 def trending_columns(rows: SubscriptionRows) -> TrendingRows:
-    """Return the own columns of `trending` rows: i64[n] each."""
+    """Return the columns specific to `trending` rows: i64[n] each."""
     return rows.own.get(TRENDING, NO_TRENDING)

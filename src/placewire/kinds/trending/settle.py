@@ -3,8 +3,8 @@
 An object counts at a due time t if the clock was at most t when it arrived and its ts is in the
 window before t. So each object counts from the clock of its arrival to its ts + window, and the
 reports of a batch are one sweep over due times. Subscriptions with the same region and window share
-the sweep and its table of counts. Different regions share the tables of the whole nodes that they
-cover in the object store; only the rest is counted for each of them.
+the sweep and its table of counts. Different regions share the tables of the nodes of the object
+store that they cover; only the remaining objects are counted per region.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from placewire.storage.manifest import StoreEntry
 from placewire.text.words import Words
 
 NONE = np.empty(0, np.int64)
-MAX_LINES = 50_000  # encoded at once; a jump of the clock can make millions
+MAX_LINES = 50_000  # encoded per call; a jump of the clock can make millions
 
 
 class ReportContext(NamedTuple):
-    """What a task needs to make the reports of a batch; it is pickled."""
+    """The data that a task needs to make a batch's reports, in picklable form."""
 
     root: str
     store: tuple[StoreEntry, ...]
@@ -49,7 +49,7 @@ NO_REPORTS = Reports(NONE, [], NONE, np.zeros(1, np.int64), np.empty(0, np.uint8
 
 
 class FileCounts(NamedTuple):
-    """The counts of one file by group: words at the start, and objects that come and go."""
+    """The counts of one file by group: words at the start, and objects that enter and leave."""
 
     start_offsets: I64
     start_terms: U32
@@ -107,7 +107,7 @@ def make_portion_reports(context: ReportContext, groups: DueGroups) -> Reports:
 
 
 def count_earlier_file(section: Section, groups: DueGroups) -> FileCounts:
-    """Count a file of earlier batches: its objects only leave the window."""
+    """Count a file of earlier batches, whose objects only leave the window."""
     r = section.retained
     start_offsets, terms, counts, objects, move_offsets, rows = groups_counted(
         section.counted,
@@ -125,7 +125,7 @@ def count_earlier_file(section: Section, groups: DueGroups) -> FileCounts:
 
 
 def count_batch_file(section: Section, groups: DueGroups, advances: Advances) -> FileCounts:
-    """Count a file of the batch itself: each object enters the window and leaves it."""
+    """Count a file of the current batch, whose objects enter the window and leave it."""
     offsets, rows, come, go = groups_entered(section.counted, section.rows, advances, groups)
     return FileCounts(
         np.zeros(groups.total + 1, np.int64),
@@ -149,7 +149,7 @@ def pool_words(files: Sequence[Retained]) -> Words:
 
 
 def concat_start_counts(files_counts: Sequence[FileCounts], bases: I64) -> StartCounts:
-    """Concatenate the counts at the start of all files; `bases` are the files' first words."""
+    """Concatenate the start counts of all files; `bases` are the files' first words."""
     words = [one.start_terms + base for one, base in zip(files_counts, bases, strict=False)]
     return StartCounts(
         stack_offsets([one.start_offsets for one in files_counts]),
@@ -178,7 +178,7 @@ def concat_moves(
 
 
 def stack_offsets(parts: Sequence[I64]) -> I64:
-    """Stack the offsets of concatenated CSR columns, a row per file: i64[f, g + 1]."""
+    """Stack the offsets of concatenated CSR columns, one row per file: i64[f, g + 1]."""
     shifts = np.cumsum([0, *(int(part[-1]) for part in parts[:-1])])
     return np.stack([part + shift for part, shift in zip(parts, shifts, strict=True)])
 

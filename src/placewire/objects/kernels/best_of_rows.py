@@ -1,4 +1,4 @@
-"""Searching the window for subscriptions: the best objects of each, and all above a score."""
+"""Search the window for subscriptions: the best objects of each, and all above a score."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from placewire.objects.kernels.score import (
 )
 from placewire.objects.kernels.score_layers import PageLayers
 
-LON, LAT, ALPHA, REACH, NORM = range(5)  # places in the weights of a row
+LON, LAT, ALPHA, REACH, NORM = range(5)  # positions in the weights of a row
 WEIGHTS = 5
 
 
 class ScoredRows(NamedTuple):
-    """What the scores of `relevant` rows depend on: their terms, the idf of these, and weights.
+    """The data that scores of `relevant` rows depend on: terms, their idf, and weights.
 
-    `weights` f64[n, WEIGHTS] are lon, lat, alpha, reach_m and norm of a row side by side: a search
-    reads them together, and rows are all over memory.
+    `weights` f64[n, WEIGHTS] are a row's lon, lat, alpha, reach_m and norm side by side, because a
+    search reads them together and rows are scattered in memory.
     """
 
     literal_offsets: np.ndarray
@@ -55,7 +55,7 @@ class SearchWindows(NamedTuple):
 class BestObjects(NamedTuple):
     """The best objects by rank: row i fills counts[i] of the slots offsets[i]:offsets[i + 1].
 
-    `looked` counts the objects that were scored for each row.
+    `looked` counts the objects scored for each row.
     """
 
     offsets: NDArray[np.int64]
@@ -83,7 +83,7 @@ def make_best_objects(sizes: NDArray[np.int64]) -> BestObjects:
 
 @subkernel
 def word_of_hash(hashes: np.ndarray, order: np.ndarray, wanted: np.uint64) -> int:
-    """The number of the word with a hash, by the order of hashes; -1 if there is none."""
+    """Return the number of the word with a hash, by the order of hashes; -1 if there is none."""
     low, high = 0, order.size
     while low < high:
         middle = (low + high) // 2
@@ -98,7 +98,7 @@ def word_of_hash(hashes: np.ndarray, order: np.ndarray, wanted: np.uint64) -> in
 
 @subkernel
 def most_words(rows: ScoredRows, picked: np.ndarray) -> int:
-    """How many words a picked row asks for at most."""
+    """Return the largest number of words that a picked row asks for."""
     most = 1
     for i in range(picked.size):
         most = max(most, rows.literal_offsets[picked[i] + 1] - rows.literal_offsets[picked[i]])
@@ -116,7 +116,7 @@ def ask_of_row(
     after_seq: int,
     before_seq: int,
 ) -> Ask:
-    """What a row asks of a file; `asked` and `weights` are room for its words."""
+    """Build a row's query for a file; `asked` and `weights` are scratch for its words."""
     literal_term, literal_idf, own = rows.literal_term, rows.literal_idf, rows.weights[row]
     word_hash, word_order = file.word_hash, file.word_order
     count = 0
@@ -152,9 +152,9 @@ def best_objects_of_rows(
     by_time: bool,
     best: BestObjects,
 ) -> None:
-    """Put the objects of one file among the best of each picked row, in place.
+    """Insert the objects of one file among the best of each picked row, in place.
 
-    Row picked[i] wants the objects of wanted[i]. Unless `layered` the lists are walked.
+    Row picked[i] searches the window wanted[i]. Unless `layered`, lists are scanned.
     """
     after_us, after_seq, before_seq = wanted.after_us, wanted.after_seq, wanted.before_seq
     best_offsets, best_counts, looked = best.offsets, best.counts, best.looked
@@ -185,7 +185,7 @@ def make_ask(
     weights: NDArray[np.float64],
     span: tuple[int, int, int, int],
 ) -> Ask:
-    """Return what a query asks; `span` is after_us, until_us, after_seq and before_seq."""
+    """Return a query; `span` is after_us, until_us, after_seq and before_seq."""
     lon, lat = map(float, point)
     words = np.ascontiguousarray(asked), np.ascontiguousarray(weights)
     return Ask(lon, lat, float(alpha), float(reach_m), float(norm), *words, *map(int, span))
@@ -201,9 +201,9 @@ def best_objects_of_query(
     held: int,
     found: ScoredObjects,
 ) -> int:
-    """Put the objects of one file among the best of a query; gives how many these are.
+    """Insert the objects of one file among the best of a query; return their number.
 
-    What is kept of each is its place: the section's number and the row.
+    Of each object its place is kept: the section's number and the row.
     """
     scratch = make_scratch(page_layers.page_inverse.size, ask.asked.size)
     aim = Aim(False, np.int64(0), np.int64(found.nano.size), np.int64(BY_PLACE), np.int64(section))
@@ -221,9 +221,9 @@ def objects_above_rows(
     layered: bool,
     by_time: bool,
 ) -> tuple:  # type: ignore[type-arg]
-    """The objects of one file and of wanted[i] that score theta[picked[i]] at least.
+    """Find the objects of one file in the window wanted[i] that score at least theta[picked[i]].
 
-    Gives i i64, nano i32, seq i64 and exp i64 of each, by i.
+    Returns i i64, nano i32, seq i64 and exp i64 of each, sorted by i.
     """
     after_us, after_seq, before_seq = wanted.after_us, wanted.after_seq, wanted.before_seq
     words = most_words(rows, picked)

@@ -1,6 +1,6 @@
-"""Regions over rows in cell order: which stretches of rows may lie in one, which surely do.
+"""Cut a region into ranges of rows in cell order that may lie in it, or surely do.
 
-A stretch is a begin, an end, and 1 if all of its rows lie in the region, else 0.
+A range ("stretch") is a begin, an end, and 1 if all of its rows lie in the region, else 0.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from placewire.model.regions import BOX, CIRCLE, EARTH_RADIUS_M, EVERYWHERE
 from placewire.objects.kernels.index import first_row_at
 
 OUTSIDE, EDGE, INSIDE = 0, 1, 2
-FEW = 24  # so many rows are looked at one by one
+FEW = 24  # at most this many rows are tested one by one
 MOST_STRETCHES = 512
 STACK = 4 * MAX_LEVEL + 4
-# Wider than any rounding of a coordinate to a column or of a test at a region's edge.
+# Wider than any rounding error of a column or of a test at a region's edge.
 PADDING_DEG = 1e-9
 PADDING_M = 0.01
 
 
 class SearchRegion(NamedTuple):
-    """A region as kernels take it; `region_of` makes it."""
+    """A region in the form that kernels take; `region_of` makes it."""
 
     kind: int
     box: np.ndarray  # f64[4]
@@ -35,7 +35,7 @@ class SearchRegion(NamedTuple):
 
 @subkernel
 def box_over_cell(box: np.ndarray, west: float, south: float, east: float, north: float) -> int:
-    """How a box, which may cross the antimeridian, lies over a cell."""
+    """Compare a box, which may cross the antimeridian, with a cell."""
     if north < box[1] or south > box[3]:
         return OUTSIDE
     within = south >= box[1] and north <= box[3]
@@ -54,10 +54,10 @@ def box_over_cell(box: np.ndarray, west: float, south: float, east: float, north
 def circle_over_cell(
     shape: np.ndarray, west: float, south: float, east: float, north: float
 ) -> int:
-    """How a circle lies over a cell: by the distance of the cell's middle and its half size."""
+    """Compare a circle with a cell, by the distance to the cell's centre and half its size."""
     middle = distance_m(shape[0], shape[1], (west + east) / 2.0, (south + north) / 2.0)
     least = 0.0 if south <= 0.0 <= north else min(abs(south), abs(north))
-    # Along the meridian and then along the widest parallel is no shorter than straight.
+    # A path along the meridian and then the widest parallel is no shorter than the straight one.
     half = EARTH_RADIUS_M * (
         math.radians(north - south) + math.cos(math.radians(least)) * math.radians(east - west)
     )
@@ -71,7 +71,7 @@ def circle_over_cell(
 def polygon_over_cell(
     shape: np.ndarray, west: float, south: float, east: float, north: float
 ) -> int:
-    """How a polygon lies over a cell: if no edge comes near it, one point tells for all."""
+    """Compare a polygon with a cell; if no edge is near the cell, one point decides for all."""
     at = 0
     while at < shape.size:
         positions = int(shape[at])
@@ -100,7 +100,7 @@ def polygon_over_cell(
 def region_over_cell(
     kind: int, box: np.ndarray, shape: np.ndarray, level: int, column: int, row: int
 ) -> int:
-    """How a region lies over a cell: no point of it is inside, all are, or it is not known."""
+    """Compare a region with a cell: it contains none of it, all of it, or it is not known."""
     if kind == EVERYWHERE:
         return INSIDE
     side = 360.0 / (np.int64(1) << level)
@@ -118,7 +118,7 @@ def region_over_cell(
 
 @array_subkernel
 def wider_stretches(found: np.ndarray, count: int) -> np.ndarray:
-    """The same stretches with room for another part's."""
+    """Copy the stretches to an array with room for those of another part."""
     if count + MOST_STRETCHES + STACK <= found.shape[0]:
         return found
     wider = np.empty((2 * found.shape[0] + MOST_STRETCHES + STACK, 3), np.int64)
@@ -136,7 +136,7 @@ def part_to_stretches(
     found: np.ndarray,
     count: int,
 ) -> int:
-    """Add the stretches of rows first:last, which are in code order; gives how many there are."""
+    """Add the stretches of rows first:last, which are in code order; return their number."""
     kind, box, shape = region
     most = count + MOST_STRETCHES - STACK
     stack = np.empty((STACK, 5), np.int64)  # begin, end, column, row, level
@@ -157,12 +157,12 @@ def part_to_stretches(
                 found[count, 0], found[count, 1], found[count, 2] = begin, end, sure
                 count += 1
             continue
-        # The code of the cell's first quarter, from any row in it.
+        # The code of the cell's first quarter, from any row in the cell.
         shift = 2 * (MAX_LEVEL - level - 1)
         quarter = np.int64(1) << shift
         code = (np.int64(codes[begin]) >> (shift + 2)) << (shift + 2)
         at_end = end
-        for q in (3, 2, 1, 0):  # the last that is put on the stack is walked first
+        for q in (3, 2, 1, 0):  # the last cell pushed is visited first
             at = begin if q == 0 else first_row_at(codes, begin, at_end, code + q * quarter)
             if at < at_end:
                 stack[top, 0], stack[top, 1] = at, at_end
@@ -179,7 +179,7 @@ def region_to_stretches(
 ) -> np.ndarray:
     """Stretches i64[m, 3] of the rows of parts i64[p, 2] that may lie in a region, ascending.
 
-    Cells of `few` rows or less are not cut any further, nor are any of a part that has too many
+    Cells of at most `few` rows are not divided further, nor are the cells of a part with too many
     stretches.
     """
     found = np.empty((MOST_STRETCHES + STACK, 3), np.int64)
@@ -193,7 +193,7 @@ def region_to_stretches(
 
 @array_subkernel
 def parts_to_stretches(parts: np.ndarray) -> np.ndarray:
-    """All rows of parts i64[p, 2] as stretches i64[p, 3] that may lie in a region."""
+    """Return all rows of parts i64[p, 2] as stretches i64[p, 3] that may lie in a region."""
     found = np.zeros((parts.shape[0], 3), np.int64)
     found[:, :2] = parts
     return found

@@ -1,6 +1,6 @@
 """Find retained objects by region, words and time: all of them, or the nearest to a point.
 
-Candidates come from inverted lists, cut by the stretches of rows that may lie in the region.
+Candidates come from postings lists, limited to the row ranges that may lie in the region.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from placewire.objects.kernels.score import Columns
 if TYPE_CHECKING:
     from placewire.objects.sections import Span
 
-FEW_TERMS = 8  # so many are looked up one by one
-SHORT_LIST = 256  # shorter lists are scanned: finding the region's cells costs more
-SEEDS = 2  # times k rows on either side of the point, along the curve, give a first radius
+FEW_TERMS = 8  # up to this many terms are compared one by one
+SHORT_LIST = 256  # shorter lists are scanned in full: finding the region's cells costs more
+SEEDS = 2  # times k rows on either side of the point, along the curve, give an initial radius
 
 
 class Literals(NamedTuple):
     """A compiled expression over the words of a file, -1 for a word that no row has.
 
-    The next literal, if the row has the word of one and if not; -1 accepts, -2 rejects.
+    Holds the next literal if the row has the word, and if not; -1 accepts, -2 rejects.
     """
 
     terms: np.ndarray  # i64
@@ -41,17 +41,17 @@ class Literals(NamedTuple):
 
 
 class Cover(NamedTuple):
-    """Literals of which every match has one: each of them, or with `any_of` at least one."""
+    """Literals that every match has: each of them, or with `any_of` at least one."""
 
     literals: np.ndarray  # i64
     any_of: bool
 
 
 class NearestSearch(NamedTuple):
-    """What a search for the nearest rows asks.
+    """The query of a search for the nearest rows.
 
     With `every` a row must have all terms, else any of them. If `seeding`, only the rows of each
-    list next to the point along the curve are looked at. Rows count with after_us < ts <= until_us
+    list next to the point along the curve are tested. Rows count with after_us < ts <= until_us
     and after_seq < seq < before_seq.
     """
 
@@ -67,7 +67,7 @@ class NearestSearch(NamedTuple):
 
 
 class NearestFound(NamedTuple):
-    """The k best rows so far by (distance, seq), of several sections."""
+    """The k best rows so far by (distance, seq), from several sections."""
 
     distance_m: np.ndarray  # f64[k]
     seq: np.ndarray  # i64[k]
@@ -77,7 +77,7 @@ class NearestFound(NamedTuple):
 
 @subkernel
 def first_in_list(lists: np.ndarray, begin: int, end: int, row: int) -> int:
-    """The first place of the ascending lists[begin:end] with `row` or more, else `end`."""
+    """Return the first position in ascending lists[begin:end] with `row` or more, else `end`."""
     while begin < end:
         middle = (begin + end) >> 1
         if np.int64(lists[middle]) < row:
@@ -89,7 +89,7 @@ def first_in_list(lists: np.ndarray, begin: int, end: int, row: int) -> int:
 
 @subkernel
 def row_has_term(offsets: np.ndarray, terms: np.ndarray, row: int, term: int) -> bool:
-    """Whether the ascending terms of a row have one; none has -1."""
+    """Return true if a row's ascending terms include `term`; no row has -1."""
     for at in range(offsets[row], offsets[row + 1]):
         if np.int64(terms[at]) >= term:
             return np.int64(terms[at]) == term
@@ -105,7 +105,7 @@ def row_satisfies(
     literal_true: np.ndarray,
     literal_false: np.ndarray,
 ) -> bool:
-    """Run a compiled expression over a row's terms; no literals accept anything."""
+    """Evaluate a compiled expression on a row's terms; no literals accept anything."""
     if literal_term.size == 0:
         return True
     at = 0
@@ -119,7 +119,7 @@ def row_satisfies(
 
 @subkernel
 def place_among(asked: np.ndarray, term: int) -> int:
-    """Where among ascending terms one is, or -1."""
+    """Return the position of a term among ascending terms, or -1."""
     first, last = 0, asked.size
     while first < last:
         middle = (first + last) >> 1
@@ -134,7 +134,7 @@ def place_among(asked: np.ndarray, term: int) -> int:
 def row_meets_first(
     offsets: np.ndarray, terms: np.ndarray, row: int, asked: np.ndarray, number: int
 ) -> bool:
-    """Whether asked[number], which the row has, is the first of the ascending terms it has."""
+    """Return true if asked[number], which the row has, is the row's first asked term."""
     if number <= FEW_TERMS:
         for earlier in range(number):
             if row_has_term(offsets, terms, row, asked[earlier]):
@@ -151,7 +151,7 @@ def row_meets_first(
 def row_has_earlier(
     offsets: np.ndarray, terms: np.ndarray, row: int, cover: np.ndarray, number: int
 ) -> bool:
-    """Whether the row is in the list of a covering term before number `number`."""
+    """Return true if the row is in the list of a covering term before number `number`."""
     for earlier in range(number):
         if cover[earlier] >= 0 and row_has_term(offsets, terms, row, cover[earlier]):
             return True
@@ -162,9 +162,9 @@ def row_has_earlier(
 def choose_lists(
     list_offsets: np.ndarray, literal_term: np.ndarray, cover: np.ndarray, any_of: bool
 ) -> tuple:  # type: ignore[type-arg]
-    """Terms whose lists have every match, and the length of these lists together.
+    """Return terms whose lists include every match, and the total length of these lists.
 
-    If matches have each term of the cover, the shortest list is enough.
+    If matches have every term of the cover, the shortest list is enough.
     """
     chosen = np.empty(cover.size, np.int64)
     total = np.int64(0)
@@ -189,9 +189,9 @@ def rows_found(
     literals: Literals,
     cover: Cover,
 ) -> np.ndarray:
-    """The rows u32 of parts i64[p, 2] that lie in a region and a span and satisfy an expression.
+    """Return the rows u32 of parts i64[p, 2] in a region and a span that satisfy an expression.
 
-    Only rows in the list of a covering term are looked at, each once, or all rows if there is no
+    Only rows in the list of a covering term are tested, each once, or all rows if there is no
     cover.
     """
     kind, box, shape = region
@@ -261,9 +261,9 @@ def keep_best(
     section: int,
     row: int,
 ) -> int:
-    """Put a row among the best, by (distance, seq) ascending, if it belongs there; gives how many.
+    """Insert a row among the best by (distance, seq) if it qualifies; return the number of these.
 
-    A row that is there already, as one found in the first phase is in the second, stays.
+    A row that is already present, such as one found in the seeding phase, stays.
     """
     k = best.size
     if count == k and (
@@ -289,9 +289,9 @@ def keep_best(
 def row_is_asked(
     offsets: np.ndarray, terms: np.ndarray, row: int, asked: np.ndarray, number: int, every: bool
 ) -> bool:
-    """Whether a row of the list of asked term `number` is a candidate that is met here first.
+    """Return true if a row in the list of asked term `number` is a candidate found there first.
 
-    With `every` it must have all terms, and only one list is walked.
+    With `every` it must have all terms, and only one list is scanned.
     """
     if every:
         for other in range(asked.size):
@@ -312,10 +312,10 @@ def nearest_in_lists(
     best: NearestFound,
     count: int,
 ) -> int:
-    """Put the candidates of one section among the best; gives how many these are now.
+    """Insert the candidates of one section among the best; return the number of the best.
 
-    `asked` i64 are terms, ascending. Candidates are rows of parts i64[p, 2] in a region that has
-    all rows that may be wanted.
+    `asked` i64 are terms, ascending. Candidates are rows of parts i64[p, 2] in a region that
+    contains all rows that may be wanted.
     """
     lon, lat, within_m, every, seeding, after_us, until_us, after_seq, before_seq = search
     best_m, best_seq, best_section, best_row = best

@@ -1,6 +1,6 @@
-"""Retained objects: their inverted lists, the cells that have tables of term counts, the tables.
+"""Index retained objects: build postings lists, and term counts for the larger cells.
 
-Objects are in parts, and in a part in code order; a cell of any level is then a stretch of rows.
+Objects are grouped by part and sorted by code, so a cell of any level is a range of a part's rows.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.cells import MAX_LEVEL
 
-TABLE_ROWS = 4_096  # a table of fewer rows saves little: most of their terms are there once
+TABLE_ROWS = 4_096  # smaller tables save little: most of their terms occur once
 
 
 class CountedColumns(NamedTuple):
-    """Columns of a file of retained objects that counting terms reads; see `Retained`.
+    """Columns of a file of retained objects that term counts read; see `Retained`.
 
-    Only these, because each array of a call costs time to pass.
+    Other columns are left out, because each array of a call costs time to pass.
     """
 
     code: np.ndarray
@@ -36,7 +36,7 @@ class CountedColumns(NamedTuple):
 
 @kernel
 def sort_lists(offsets: np.ndarray, terms: np.ndarray) -> None:
-    """Sort each CSR list of terms u32 in place; lists are short."""
+    """Sort each CSR list of terms u32 in place by insertion; lists are short."""
     for row in range(offsets.size - 1):
         begin, end = offsets[row], offsets[row + 1]
         if end - begin > 64:
@@ -53,7 +53,7 @@ def sort_lists(offsets: np.ndarray, terms: np.ndarray) -> None:
 
 @kernel
 def terms_to_lists(offsets: np.ndarray, terms: np.ndarray, words: int) -> tuple:  # type: ignore[type-arg]
-    """The rows that have each term, ascending: offsets i64[words + 1], rows u32."""
+    """Return the rows that have each term, ascending: offsets i64[words + 1], rows u32."""
     list_offsets = np.zeros(words + 1, np.int64)
     for term in terms:
         list_offsets[term + 1] += 1
@@ -71,7 +71,7 @@ def terms_to_lists(offsets: np.ndarray, terms: np.ndarray, words: int) -> tuple:
 
 @subkernel
 def first_row_at(codes: np.ndarray, begin: int, end: int, code: int) -> int:
-    """The first of rows begin:end whose code is `code` or more, else `end`."""
+    """Return the first of rows begin:end whose code is `code` or more, else `end`."""
     while begin < end:
         middle = (begin + end) >> 1
         if np.int64(codes[middle]) < code:
@@ -83,9 +83,9 @@ def first_row_at(codes: np.ndarray, begin: int, end: int, code: int) -> int:
 
 @kernel
 def codes_to_nodes(codes: np.ndarray, part_rows: np.ndarray, least: int) -> np.ndarray:
-    """The stretches i64[t, 2] of rows that get a table: cells of `least` rows or more.
+    """Return the row ranges i64[t, 2] that get a table: cells of `least` rows or more.
 
-    Of a cell and those in it that have more than half of its rows only the outermost gets one.
+    Where a cell has more than half of an outer cell's rows, only the outermost gets a table.
     """
     nodes = np.empty((64, 2), np.int64)
     count = 0
@@ -93,7 +93,7 @@ def codes_to_nodes(codes: np.ndarray, part_rows: np.ndarray, least: int) -> np.n
     for p in range(part_rows.size - 1):
         stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = part_rows[p], part_rows[p + 1], 0, 0
         top = 1
-        tabled = np.empty(4 * MAX_LEVEL + 4, np.int64)  # rows of the nearest cell above with one
+        tabled = np.empty(4 * MAX_LEVEL + 4, np.int64)  # rows of the nearest outer cell with one
         tabled[0] = np.int64(1) << 62
         while top > 0:
             top -= 1
@@ -104,7 +104,7 @@ def codes_to_nodes(codes: np.ndarray, part_rows: np.ndarray, least: int) -> np.n
             if 2 * (end - begin) <= above:
                 if count == nodes.shape[0]:
                     wider = np.empty((2 * count, 2), np.int64)
-                    for n in range(count):  # assigning a slice takes long to compile
+                    for n in range(count):  # slice assignment compiles slowly
                         wider[n, 0], wider[n, 1] = nodes[n, 0], nodes[n, 1]
                     nodes = wider
                 nodes[count, 0], nodes[count, 1] = begin, end
@@ -127,9 +127,9 @@ def codes_to_nodes(codes: np.ndarray, part_rows: np.ndarray, least: int) -> np.n
 
 @kernel
 def nodes_to_tables(nodes: np.ndarray, offsets: np.ndarray, terms: np.ndarray, words: int) -> tuple:  # type: ignore[type-arg]
-    """The terms of the rows of each node and how many rows have each: a CSR column.
+    """Count for each node the rows that have each term, as a CSR column.
 
-    Gives offsets i64[t + 1], terms u32 ascending, counts u32.
+    Returns offsets i64[t + 1], terms u32 ascending, counts u32.
     """
     table_offsets = np.zeros(nodes.shape[0] + 1, np.int64)
     room = 0
@@ -157,7 +157,7 @@ def nodes_to_tables(nodes: np.ndarray, offsets: np.ndarray, terms: np.ndarray, w
 
 @kernel
 def terms_to_norms(offsets: np.ndarray, terms: np.ndarray, idf: np.ndarray) -> np.ndarray:
-    """The root of the sum of idf^2 over each list of terms, in order: f64[n]."""
+    """Return the root of the sum of idf^2 over each list of terms, in order: f64[n]."""
     norms = np.empty(offsets.size - 1, np.float64)
     for row in range(norms.size):
         total = 0.0

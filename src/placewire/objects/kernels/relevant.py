@@ -1,9 +1,9 @@
-"""The most relevant rows of a file for one search, by page layers or by walking lists.
+"""Find the most relevant rows of a file for one search, by page layers or by scanning lists.
 
-Words are taken by rising length of their lists. A row that comes first in the list of one has none
-of the words before it, so what all words from there on could give bounds its text. With page
-layers, pages are searched that may reach a score, the likeliest first: rare words one by one in
-their lists, then the frequent words together, whose bits tell which rows have enough of them.
+Words are ordered by ascending length of their lists. A row that first occurs in the list of one has
+none of the earlier words, so the gain of all later words bounds its text score. With page layers,
+only pages that may reach a score are searched, the most promising first: rare words one by one in
+their lists, then all frequent words together, whose bitmaps show which rows have enough of them.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ from placewire.objects.kernels.score_layers import (
     square_between,
 )
 
-MOST_SUBSETS = 32  # of up to 5 frequent words; any row may have what more of them there are
-SPARSE = 4  # entries a page: of a list with fewer only its own pages are looked at
-FEW = 64  # a list of so many is walked whole
+MOST_SUBSETS = 32  # of up to 5 frequent words; further ones may be in any row
+SPARSE = 4  # entries per page; of a sparser list only its own pages are visited
+FEW = 64  # lists of at most this many entries are scanned in full
 
 
 class Scratch(NamedTuple):
-    """Room for one search at a time in files of up to p pages."""
+    """Scratch for one search at a time in files of up to p pages."""
 
-    ranks: np.ndarray  # i64[words]: when the turn of each asked word is
+    ranks: np.ndarray  # i64[words]: the turn of each asked word
     turn: np.ndarray  # i64[words]: places in `asked`
     gain: np.ndarray  # f64[words]: what the word of a turn adds to TSim, times the object's norm
-    numbers: np.ndarray  # i64[words]: of the frequent words' bits
-    columns: np.ndarray  # i64[words]: where the mark of a turn's word is
+    numbers: np.ndarray  # i64[words]: bitmaps of the frequent words
+    columns: np.ndarray  # i64[words]: the column of the mark of a turn's word
     masks: np.ndarray  # u64[words]: the mark itself
-    space: np.ndarray  # f64[p]: the most that place can add to a score
+    space: np.ndarray  # f64[p]: the most that distance can add to a score
     heap: np.ndarray  # f64[p]
     heap_page: np.ndarray  # i64[p]
     subset_gain: np.ndarray  # f64[MOST_SUBSETS]
@@ -76,7 +76,7 @@ class Scratch(NamedTuple):
 
 @array_subkernel
 def make_scratch(pages: int, words: int) -> Scratch:
-    """Room for searches with so many words."""
+    """Return scratch for searches with a number of words."""
     return Scratch(
         np.empty(words, np.int64),
         np.empty(words, np.int64),
@@ -108,7 +108,7 @@ def offer_place(
     held: int,
     found: ScoredObjects,
 ) -> int:
-    """Score the row at a place and put it where it belongs; gives how many objects are held."""
+    """Score the row at a place and insert it by rank; return the number of objects held."""
     records, values = page_layers.records, page_layers.values
     seq, ts_us, row = records[place, 0], records[place, 1], records[place, 4]
     if not row_counts(file.parts, ask, row, seq, ts_us):
@@ -142,7 +142,7 @@ def search_list(
     y: float,
     z: float,
 ) -> int:
-    """Offer the rows of a rare word's list that have none of the words before it."""
+    """Score the rows of a rare word's list that have none of the words before it."""
     alpha, reach_m, text_share = ask.alpha, ask.reach_m, 1.0 - ask.alpha
     places, cards, marks = page_layers.places, page_layers.cards, page_layers.marks
     page_inverse, space = page_layers.page_inverse, scratch.space
@@ -199,7 +199,7 @@ def search_list(
 def make_subsets(
     gains: np.ndarray, norm: float, subset_gain: np.ndarray, subset_most: np.ndarray
 ) -> int:
-    """What the subsets of the first words gain, with all the others; gives how many words."""
+    """Write the gain and maximum TSim of each subset of the first words; return their number."""
     words = min(gains.size, 5)
     for subset in range(1 << words):
         gain = gains[words:].sum()
@@ -226,7 +226,7 @@ def search_bits(
     y: float,
     z: float,
 ) -> int:
-    """Offer the rows that have enough of the frequent words and none of the rare ones."""
+    """Score the rows that have enough of the frequent words and none of the rare ones."""
     alpha, reach_m, text_share = ask.alpha, ask.reach_m, 1.0 - ask.alpha
     cards, circles, bits, numbers = (
         page_layers.cards,
@@ -260,7 +260,7 @@ def search_bits(
         )
         for at in range(page * PAGE_WORDS, min((page + 1) * PAGE_WORDS, bits.shape[1])):
             mask = places_of_subsets(bits, numbers, frequent, chosen, count, at)
-            if mask & (mask - np.uint64(1)):  # several: a look at where they are may spare them
+            if mask & (mask - np.uint64(1)):  # several rows: their positions may rule them out
                 square = square_between(circles, at, x, y, z)
                 near = spatial_part(alpha, reach_m, square, circles[at, 3])
                 if near + text_share * min(most, gain * page_inverse[page]) < least:
@@ -290,7 +290,7 @@ def words_in_turn(
     ranks: np.ndarray,
     gain: np.ndarray,
 ) -> None:
-    """Put the asked words in their turn, by length of their lists, and find what each gains."""
+    """Order the asked words by length of their lists, and compute the gain of each."""
     for number in range(asked.size):
         length = list_offsets[asked[number] + 1] - list_offsets[asked[number]]
         at = number
@@ -319,10 +319,10 @@ def search_file(
     found: ScoredObjects,
     scratch: Scratch,
 ) -> int:
-    """Offer what a file has; gives how many objects are held.
+    """Search one file and insert its objects by rank; return the number of objects held.
 
-    Callers give `first` and `held` as np.int64(0): to the compiler a bare 0 is another type,
-    for which the whole search would be compiled once more.
+    Callers pass `first` and `held` as np.int64(0): a bare 0 has another type, for which the
+    compiler would compile the whole search again.
     """
     if ask.asked.size == 0 or (not aim.every and aim.room == 0):
         return held
@@ -351,7 +351,7 @@ def search_file(
             scratch.numbers[turn - rare] = number
             scratch.columns[turn] = 2
             scratch.masks[turn] = np.uint64(1) << np.uint64(number & 63)
-            scratch.ranks[scratch.turn[turn]] = rare  # they come together
+            scratch.ranks[scratch.turn[turn]] = rare  # search the frequent words together
     if longest > FEW or rare < ask.asked.size:
         circles_to_space(page_layers.page_circles, x, y, z, ask.alpha, ask.reach_m, scratch.space)
     for turn in range(rare):
@@ -365,7 +365,7 @@ def search_file(
 def walk_lists(
     file: Columns, ask: Ask, aim: Aim, first: int, held: int, found: ScoredObjects, scratch: Scratch
 ) -> int:
-    """Offer the rows of the whole lists; gives how many objects are held."""
+    """Score the rows of the whole lists; return the number of objects held."""
     alpha, lists, norms, offsets = ask.alpha, file.lists, file.norm, file.term_offsets
     for turn in range(ask.asked.size):
         gain = scratch.gain[turn : ask.asked.size].sum()

@@ -1,4 +1,4 @@
-"""Scoring retained objects for one search: what it asks, whether a row counts, the best so far."""
+"""Score retained objects for one search: its query, which rows count, the best rows so far."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from placewire.kernels.blocks import ranks_before
 from placewire.kernels.jit import kernel, subkernel
 from placewire.kernels.space.regions import distance_m
 
-BY_SEQ, BY_TIME, BY_PLACE = 0, 1, 2  # what is kept of a found object beside its seq
-NANO_SLACK = 5  # more than any rounding of a bound
-SECTION_SHIFT = 32  # a place is a section's number and its row
+BY_SEQ, BY_TIME, BY_PLACE = 0, 1, 2  # the value stored with a found object besides its seq
+NANO_SLACK = 5  # more than any rounding error of a bound
+SECTION_SHIFT = 32  # a place holds the section's number above this bit, the row below
 ROW_MASK = (1 << SECTION_SHIFT) - 1
 
 
 class Columns(NamedTuple):
     """Columns of a file of retained objects, as kernels search them.
 
-    `parts` i64[p, 2] are the stretches of rows that count, ascending; none if all do.
+    `parts` i64[p, 2] are the row ranges that count, ascending; empty if all do.
     """
 
     word_hash: np.ndarray
@@ -38,7 +38,7 @@ class Columns(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """What one search asks: `asked` i64 words of the file, ascending, `weights` f64 their idf.
+    """The query of one search: `asked` i64 words of the file, ascending, `weights` f64 their idf.
 
     Objects count with after_us < ts <= until_us and after_seq < seq < before_seq.
     """
@@ -57,7 +57,7 @@ class Ask(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """What is wanted: the best `room`, or every one that scores `floor`; what to keep of each."""
+    """The wanted results: the best `room` or all that score `floor`, and what to keep of each."""
 
     every: bool
     floor: int
@@ -67,7 +67,7 @@ class Aim(NamedTuple):
 
 
 class ScoredObjects(NamedTuple):
-    """Objects by rank or, if all that score enough are wanted, as they come."""
+    """Objects by rank or, if all above a score are wanted, in the order found."""
 
     nano: np.ndarray  # i32
     seq: np.ndarray  # i64
@@ -76,14 +76,14 @@ class ScoredObjects(NamedTuple):
 
 @kernel
 def score_nano(distance: float, textual: float, alpha: float, reach_m: float) -> np.int32:
-    """The score of the specification's section 7 in billionths."""
+    """Return the score of the specification's section 7 in billionths."""
     spatial = max(0.0, 1.0 - distance / reach_m)
     return np.int32(np.rint(1e9 * (alpha * spatial + (1.0 - alpha) * textual)))
 
 
 @subkernel
 def row_norm(norms: np.ndarray, term_offsets: np.ndarray, row: int) -> float:
-    """The norm of an object; without norms every term weighs 1."""
+    """Return the norm of an object; without norms every term weighs 1."""
     if norms.size:
         return float(norms[row])
     return float(np.sqrt(np.float64(term_offsets[row + 1] - term_offsets[row])))
@@ -91,7 +91,7 @@ def row_norm(norms: np.ndarray, term_offsets: np.ndarray, row: int) -> float:
 
 @subkernel
 def row_counts(parts: np.ndarray, ask: Ask, row: int, seq: int, ts_us: int) -> bool:
-    """Whether a row is of the span and the parts that are asked."""
+    """Return true if a row is in the searched span and parts."""
     if seq <= ask.after_seq or seq >= ask.before_seq:
         return False
     if ts_us <= ask.after_us or ts_us > ask.until_us:
@@ -119,9 +119,9 @@ def score_terms(
     ranks: np.ndarray,
     rank: int,
 ) -> int:
-    """The score of an object in 1e-9; -1 if the least rank of the asked terms it has is not `rank`.
+    """The score of an object in 1e-9; -1 if its lowest-ranked asked term is not of rank `rank`.
 
-    TSim of the specification's section 7 is added over the shared terms in code-point order.
+    Adds TSim (specification, section 7) over the shared terms in code-point order.
     """
     textual, least, number = 0.0, ranks.size, 0
     at = begin
@@ -147,7 +147,7 @@ def score_terms(
 def put_best(
     first: int, room: int, held: int, nano: int, seq: int, kept: int, found: ScoredObjects
 ) -> int:
-    """Insert an object into the ranked best if it qualifies; returns their number."""
+    """Insert an object into the ranked best if it qualifies; return their number."""
     last = first + held - 1
     if held == room and (
         room == 0 or not ranks_before(nano, seq, np.int64(found.nano[last]), found.seq[last])
@@ -174,7 +174,7 @@ def offer_row(
     held: int,
     found: ScoredObjects,
 ) -> int:
-    """Score a row that may be wanted and put it where it belongs; gives how many are held."""
+    """Score a row that may be wanted and insert it by rank; return the number of objects held."""
     seq, ts_us = file.seq[row], file.ts_us[row]
     if not row_counts(file.parts, ask, row, seq, ts_us):
         return held
@@ -189,9 +189,9 @@ def offer_row(
 def put_object(
     aim: Aim, first: int, held: int, nano: int, seq: int, ts_us: int, row: int, found: ScoredObjects
 ) -> int:
-    """Put an object where it belongs, if its score is enough; gives how many are held.
+    """Insert an object by rank if its score is high enough; return the number of objects held.
 
-    If all are wanted, those that there is no room for are only counted.
+    If all are wanted, objects for which there is no room are only counted.
     """
     if nano < max(aim.floor, 0):
         return held
@@ -210,7 +210,7 @@ def put_object(
 
 @subkernel
 def score_to_reach(aim: Aim, first: int, held: int, found: ScoredObjects) -> float:
-    """The score below which nothing is wanted any more, with some slack."""
+    """Return the score below which no object is wanted any more, with some slack."""
     nano = np.int64(aim.floor)
     if not aim.every and held == aim.room and held > 0:
         nano = max(nano, np.int64(found.nano[first + held - 1]))

@@ -1,8 +1,8 @@
-"""Page layers: the rows of a file by norm and then by place, so that a page of them has one bound.
+"""Page layers: the rows of a file sorted by norm, then by cell, with score bounds per page.
 
-A place is a row's position in that order. Rows of about one norm lie in cell order, so the rows of
-a page are alike in both of what a score is made of, and one look tells if any of them can score
-enough. Points are on the unit sphere: chords need no care for poles or the antimeridian.
+A place is a row's position in that order. Rows of about one norm are in cell order, so the rows of
+a page are similar in both parts of a score, and one test decides if any of them can score enough.
+Points are on the unit sphere: chords need no special cases for poles or the antimeridian.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from placewire.objects.kernels.score import row_norm
 
 PAGE = 1_024  # places; 512 and 2048 take as long on 1 M posts
 PAGE_WORDS = PAGE // 64
-RARE, OFTEN = -1, 64  # a word in one row of OFTEN has bits, else a list of places
-NORM_SLACK = 1.0 + 1e-6  # more than any rounding to 32 bits
+RARE, OFTEN = -1, 64  # a word in at least one of OFTEN rows has a bitmap, else a list of places
+NORM_SLACK = 1.0 + 1e-6  # more than any rounding error in 32 bits
 CHORD_SLACK = 1e-6
 TEXT_SLACK = 1.0 + 1e-9
 
@@ -27,13 +27,12 @@ TEXT_SLACK = 1.0 + 1e-9
 class PageLayers(NamedTuple):
     """n places in p pages of a file with v words, b of them frequent.
 
-    A card is what bounds the score of a place, side by side: x, y, z and 1 / norm rounded up, 0
-    without a norm. The rest of it is its marks, the same memory as u64: marks[:, 2] has a bit for
-    each frequent word of the row, marks[:, 3] for each rare one, several words to a bit.
-    A circle is x, y, z of its middle and the chord that no point of a page, or of 64 places, is
-    farther from it. A record has all of a row that its score is made of, side by side: see
-    `rows_to_records`. Lists of rare words are a CSR column of places; bits[bitmap[w]] are those of
-    a frequent one.
+    A card bounds the score of a place: x, y, z and 1 / norm rounded up, 0 without a norm. The rest
+    of it holds its marks, in the same memory as u64: marks[:, 2] has a bit for each frequent word
+    of the row, marks[:, 3] for each rare one; several words share a bit. A circle is x, y, z of the
+    centre of a page, or of 64 places, and the chord to the farthest of their points. A record
+    holds all of a row's data that its score depends on, side by side: see `rows_to_records`. Lists
+    of rare words are a CSR column of places; bits[bitmap[w]] is the bitmap of a frequent word.
     """
 
     records: np.ndarray  # i64[n, 8]
@@ -51,13 +50,13 @@ class PageLayers(NamedTuple):
 
 @subkernel
 def mark_of_word(word: int) -> np.uint64:
-    """The bit of a rare word among the marks of a card."""
+    """Return the bit of a rare word among the marks of a card."""
     return np.uint64(1) << ((np.uint64(word) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(58))
 
 
 @kernel
 def norms_to_inverse(norms: np.ndarray, term_offsets: np.ndarray) -> np.ndarray:
-    """1 / norm f32[n] of rows, rounded up; without norms every term weighs 1."""
+    """Return 1 / norm f32[n] of rows, rounded up; without norms every term weighs 1."""
     inverse = np.empty(term_offsets.size - 1, np.float32)
     for row in range(inverse.size):
         norm = row_norm(norms, term_offsets, row)
@@ -69,7 +68,7 @@ def norms_to_inverse(norms: np.ndarray, term_offsets: np.ndarray) -> np.ndarray:
 def rows_to_cards(
     rows: np.ndarray, lons: np.ndarray, lats: np.ndarray, inverse: np.ndarray
 ) -> np.ndarray:
-    """The cards f32[n, 8] of rows, without marks."""
+    """Build the cards f32[n, 8] of rows, without marks."""
     cards = np.zeros((rows.size, 8), np.float32)
     for place in range(rows.size):
         row = rows[place]
@@ -93,7 +92,7 @@ def rows_to_records(
     records: np.ndarray,
     values: np.ndarray,
 ) -> None:
-    """Write the records of rows: seq, ts, where terms begin and end, row, lon, lat, norm."""
+    """Write the records of rows: seq, ts, begin and end of terms, row, lon, lat, norm."""
     for place in range(rows.size):
         row = np.int64(rows[place])
         records[place, 0], records[place, 1] = seqs[row], ts_us[row]
@@ -105,7 +104,7 @@ def rows_to_records(
 
 @kernel
 def cards_to_circles(cards: np.ndarray, size: int) -> tuple:  # type: ignore[type-arg]
-    """The circle f64[p, 4] about every `size` places, and their greatest inverse norm f64[p]."""
+    """Return the circle f64[p, 4] around every `size` places, and their largest 1 / norm f64[p]."""
     pages = (cards.shape[0] + size - 1) // size
     circles = np.zeros((pages, 4), np.float64)
     greatest = np.zeros(pages, np.float64)
@@ -130,7 +129,7 @@ def cards_to_circles(cards: np.ndarray, size: int) -> tuple:  # type: ignore[typ
 
 @kernel
 def lists_to_bitmaps(list_offsets: np.ndarray, rows: int) -> tuple:  # type: ignore[type-arg]
-    """Which words get bits, as their numbers i32[v], how many, and offsets for the others."""
+    """Choose words for bitmaps; return their numbers i32[v], how many, and the others' offsets."""
     words = list_offsets.size - 1
     bitmap = np.full(words, RARE, np.int32)
     offsets = np.zeros(words + 1, np.int64)
@@ -155,9 +154,9 @@ def terms_to_places(
     offsets: np.ndarray,
     marks: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
-    """The places u32 that have each rare word, ascending, and the bits of `count` frequent ones.
+    """Return the places u32 of each rare word, ascending, and bitmaps of `count` frequent words.
 
-    Cards get their marks, in place.
+    Writes the marks of cards in place.
     """
     cursor = offsets[:-1].copy()
     places = np.empty(offsets[-1], np.uint32)
@@ -181,9 +180,9 @@ def terms_to_places(
 
 @subkernel
 def spatial_part(alpha: float, reach_m: float, square: float, radius: float) -> float:
-    """The most that place adds to a score, given a chord's square and how much it may be less.
+    """Return the most that distance adds to a score: the chord is sqrt(square) - radius at least.
 
-    An arc is c + c^3 / 24 at least.
+    An arc is at least c + c^3 / 24.
     """
     chord = max(0.0, math.sqrt(square) - radius - CHORD_SLACK)
     arc = EARTH_RADIUS_M * chord * (1.0 + chord * chord / 24.0)
@@ -192,7 +191,7 @@ def spatial_part(alpha: float, reach_m: float, square: float, radius: float) -> 
 
 @subkernel
 def square_between(points: np.ndarray, at: int, x: float, y: float, z: float) -> float:
-    """The square of the chord between two points."""
+    """Return the square of the chord between two points."""
     i = x - np.float64(points[at, 0])
     j = y - np.float64(points[at, 1])
     k = z - np.float64(points[at, 2])
@@ -209,7 +208,7 @@ def circles_to_space(
     reach_m: float,
     space: np.ndarray,
 ) -> None:
-    """The most that place adds to a score in each page."""
+    """Write the most that distance adds to a score in each page."""
     for page in range(circles.shape[0]):
         square = square_between(circles, page, x, y, z)
         space[page] = spatial_part(alpha, reach_m, square, circles[page, 3])
@@ -227,7 +226,7 @@ def place_may_reach(
     alpha: float,
     reach_m: float,
 ) -> bool:
-    """Whether a place may reach a score if text adds so much to it."""
+    """Return true if a place may reach a score, given what text adds to it."""
     if alpha + textual < least:
         return False
     square = square_between(cards, place, x, y, z)
@@ -236,13 +235,13 @@ def place_may_reach(
 
 @subkernel
 def most_text(gain: float, norm: float) -> float:
-    """The most TSim of rows whose shared words gain so much: their norm is of these at least."""
+    """Return an upper bound of TSim for a gain; the norm is at least that of the shared words."""
     return math.sqrt(gain / norm) * TEXT_SLACK if norm > 0.0 else 0.0
 
 
 @subkernel
 def sift_up(heap: np.ndarray, of: np.ndarray, at: int, value: float, page: int) -> None:
-    """Put a page into a heap whose last free place is `at`."""
+    """Push a page onto a heap whose last free place is `at`."""
     while at > 0 and heap[(at - 1) >> 1] < value:
         heap[at], of[at] = heap[(at - 1) >> 1], of[(at - 1) >> 1]
         at = (at - 1) >> 1
@@ -251,7 +250,7 @@ def sift_up(heap: np.ndarray, of: np.ndarray, at: int, value: float, page: int) 
 
 @subkernel
 def sift_down(heap: np.ndarray, of: np.ndarray, size: int) -> None:
-    """Take the top of a heap away; its last, at `size`, finds a place."""
+    """Pop the top of a heap, and move its last page, at `size`, into place."""
     value, page = heap[size], of[size]
     at = 0
     while 2 * at + 1 < size:
@@ -276,7 +275,7 @@ def heap_pages(
     heap: np.ndarray,
     of: np.ndarray,
 ) -> int:
-    """The pages that may reach a score with words of a gain, the best on top; gives how many."""
+    """Build a heap of pages that may reach a score with a gain, best on top; return its size."""
     size = 0
     for page in range(page_inverse.size):
         bound = space[page] + text_share * min(most, gain * page_inverse[page])
@@ -300,7 +299,7 @@ def heap_listed_pages(
     heap: np.ndarray,
     of: np.ndarray,
 ) -> int:
-    """The same of those pages only that have places of a list."""
+    """As `heap_pages`, but only for pages that have places of a list."""
     size, last = 0, -1
     for at in range(begin, end):
         page = np.int64(places[at]) // PAGE
@@ -323,7 +322,7 @@ def gain_of_marks(
     begin: int,
     end: int,
 ) -> float:
-    """What those of some words can gain at a place that its marks may stand for."""
+    """Return the most that some words gain at a place, judged by its marks."""
     gain = 0.0
     for turn in range(begin, end):
         if marks[place, columns[turn]] & masks[turn]:
@@ -335,7 +334,7 @@ def gain_of_marks(
 def gain_of_bits(
     bits: np.ndarray, numbers: np.ndarray, gains: np.ndarray, words: int, place: int
 ) -> float:
-    """What the frequent words, bits[numbers[w]], gain at a place."""
+    """Return what the frequent words, bits[numbers[w]], gain at a place."""
     gain = 0.0
     shift = np.uint64(place & 63)
     for word in range(words):
@@ -356,7 +355,7 @@ def choose_subsets(
     good: np.ndarray,
     chosen: np.ndarray,
 ) -> int:
-    """The smallest subsets of words whose rows may reach a score in a page; gives how many."""
+    """Choose the smallest word subsets whose rows may reach a score in a page; return how many."""
     count = 0
     for subset in range(1 << words):
         textual = min(subset_most[subset], subset_gain[subset] * inverse)
@@ -375,11 +374,11 @@ def choose_subsets(
 def places_of_subsets(
     bits: np.ndarray, numbers: np.ndarray, words: int, chosen: np.ndarray, count: int, at: int
 ) -> np.uint64:
-    """Those of 64 places, as bits, that have all words of one of the chosen subsets."""
+    """Return, as bits, those of 64 places that have all words of one of the chosen subsets."""
     mask = np.uint64(0)
     for i in range(count):
         subset = chosen[i]
-        if subset == 0:  # any of the frequent words will do
+        if subset == 0:  # any of the frequent words is enough
             for word in range(words):
                 mask |= bits[numbers[word], at]
             return mask
@@ -396,7 +395,7 @@ def places_of_subsets(
 
 @subkernel
 def bit_number(bit: np.uint64) -> int:
-    """Which of 64 bits the one is."""
+    """Return the position of a single bit in a word of 64."""
     number = 0
     for step in range(5, -1, -1):
         shift = np.uint64(1 << step)

@@ -1,4 +1,4 @@
-"""Find the leaf of a point, the leaves that a range overlaps, and what their parts see."""
+"""Find the leaf of a point, the leaves that a range overlaps, and the objects of their parts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from placewire.plans.kernels.owners import (
 
 @kernel
 def points_to_leaves(columns: np.ndarray, rows: np.ndarray, boxes: np.ndarray) -> np.ndarray:
-    """The leaf i32[n] of each point, of boxes i32[leaves, 4] that tile the world (ends outside)."""
+    """The leaf i32[n] of each point; boxes i32[leaves, 4] tile the world (ends exclusive)."""
     leaf = np.zeros(columns.size, np.int32)
     for i in range(columns.size):
         for at in range(boxes.shape[0]):
@@ -30,7 +30,7 @@ def points_to_leaves(columns: np.ndarray, rows: np.ndarray, boxes: np.ndarray) -
 def terms_to_leaf_parts(
     leaves: np.ndarray, terms: np.ndarray, part_offsets: np.ndarray, term_table: np.ndarray
 ) -> np.ndarray:
-    """The part i32[n], counted over all leaves, of a term u64[n] in a leaf i32[n]."""
+    """Return the part i32[n], counted over all leaves, of a term u64[n] in a leaf i32[n]."""
     numbers = np.arange(part_offsets[-1]).astype(np.int32)
     part = np.empty(leaves.size, np.int32)
     for i in range(leaves.size):
@@ -46,9 +46,9 @@ def objects_counted_by_part(
     part_offsets: np.ndarray,
     term_table: np.ndarray,
 ) -> np.ndarray:
-    """How many objects each part sees: i64[parts].
+    """Count the objects that each part receives: i64[parts].
 
-    The only part of a leaf sees all of the leaf's; one of several those that have a term of it.
+    The only part of a leaf receives all of its objects; one of several, those with a term of it.
     """
     numbers = np.arange(part_offsets[-1]).astype(np.int32)
     seen = np.full(part_offsets[-1], -1, np.int64)
@@ -68,7 +68,7 @@ def objects_counted_by_part(
 
 @subkernel
 def vote_for_part(votes: np.ndarray, poll: int, part: int) -> int:
-    """Count a vote in i64[parts, 2] of (poll, votes): another poll's are void; gives its votes."""
+    """Count a vote in i64[parts, 2] of (poll, votes), reset for each poll; return the votes."""
     votes[part, 1] = votes[part, 1] + 1 if votes[part, 0] == poll else 1
     votes[part, 0] = poll
     return votes[part, 1]
@@ -85,9 +85,9 @@ def objects_to_parts(
     part_worker: np.ndarray,
     term_table: np.ndarray,
 ) -> np.ndarray:
-    """The part i32[n], counted over all leaves, that keeps each object.
+    """Return the part i32[n], counted over all leaves, that stores each object.
 
-    Codes are quickest in ascending order. An object without terms is kept by its leaf's first part.
+    Ascending codes are fastest. An object without terms is stored by its leaf's first part.
     """
     part_of = np.empty(codes.size, np.int32)
     most_parts = np.int64(1)
@@ -133,7 +133,7 @@ def rows_to_likely_parts(
     lexicon: np.ndarray,
     parts: int,
 ) -> np.ndarray:
-    """The part i32[picked] that would keep each of the picked rows of a sample, in one leaf.
+    """The part i32[picked] that would store each of the picked rows of a sample, in one leaf.
 
     `part_of_term` i32[lexicon] is NO_WORKER for a term that would not be listed.
     """
@@ -161,7 +161,7 @@ def rows_to_likely_parts(
 
 @array_subkernel
 def found_with_room(found: np.ndarray, count: int) -> np.ndarray:
-    """The array itself, or a copy of twice its size when it is full."""
+    """Return the array, or a copy of twice its size if it is full."""
     if count < found.size:
         return found
     wider = np.empty(2 * found.size, found.dtype)
@@ -177,26 +177,26 @@ def neighbours_overlapping_ranges(
     boxes: np.ndarray,
     ranges: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
-    """Tornado's neighbour-based search from dominant cell to dominant cell.
+    """Apply Tornado's neighbour-based search, from dominant cell to dominant cell.
 
     `leaf_at` i32[columns, rows] is the leaf of each fine cell, `boxes` i32[leaves, 4] the leaves in
     fine cells. A leaf's dominant cell is the first of its cells inside the range, in both columns
-    and rows. From there one step leads across the leaf's far column edge along the dominant row,
-    one across its far row edge along the dominant column.
+    and rows. One step from it crosses the leaf's far column edge along the dominant row, another
+    crosses its far row edge along the dominant column.
 
-    That finds every leaf of any tiling. Take a leaf P with dominant cell (x, y) other than the
+    This finds every leaf of any tiling. Take a leaf P with dominant cell (x, y) other than the
     corner of the range. If the neighbour Q at (x - 1, y) is in the range and begins in row y of it,
-    P is across from Q. If Q begins before, Q also holds (x - 1, y - 1), so the leaf T at (x, y - 1)
-    begins in column x, and P is across from T; likewise if there is no Q in the range. Q or T has
-    an earlier dominant cell and was found in the same way.
+    a step from Q reaches P. If Q begins earlier, Q also has (x - 1, y - 1), so the leaf T at
+    (x, y - 1) begins in column x, and a step from T reaches P; likewise if no Q is in the range. Q
+    or T has an earlier dominant cell and was found in the same way.
     """
     leaves = boxes.shape[0]
     last_column = leaf_at.shape[0] - 1
     offsets = np.zeros(ranges.shape[0] + 1, np.int64)
     found = np.empty(ranges.shape[0] + 16, np.int32)
-    # Each leaf that is taken off puts at most two on, and is taken up once: never more than this.
+    # A visited leaf pushes at most two leaves and is visited once, which bounds the stack.
     stack = np.empty(leaves + 2, np.int32)
-    # Twice the range in which a leaf was last seen, one more on the far side of the antimeridian.
+    # Twice the number of the last range that saw a leaf, plus one beyond the antimeridian.
     seen = np.full(leaves, -1, np.int64)
     count = 0
     steps = 0

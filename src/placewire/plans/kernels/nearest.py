@@ -1,4 +1,4 @@
-"""Find the distance to the k-th nearest point of some lists by walking the cells of a Z-curve."""
+"""Find the distance to the k-th nearest point of some lists over a Z-order curve."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from placewire.kernels.space.z_curve import (
 
 @subkernel
 def keep_nearest(nearest: np.ndarray, kept: int, distance: float) -> int:
-    """Put a distance among the nearest f64[k], a heap with the farthest first; gives how many."""
+    """Push a distance onto the heap of nearest f64[k], the farthest on top; return its size."""
     if kept < nearest.size:
         at = kept
         while at > 0 and nearest[(at - 1) >> 1] < distance:
@@ -60,9 +60,9 @@ def places_to_kth_distances(
     """The distance in metres to the k-th nearest point of each place's lists, else inf: f64[n].
 
     Points are in curve order. `members` has the lists of their numbers, as a CSR column; `lists`
-    those of each place, -1 for none. A point of several lists counts once. Of a cell's quarters
-    the one nearest to the place is walked first; once k points are known, cells outside the circle
-    of the k-th are passed over.
+    those of each place, -1 for none. A point of several lists counts once. Of a cell's quarters the
+    one nearest to the place is visited first; once k points are known, cells outside the circle of
+    the k-th are skipped.
     """
     radii = np.full(place_lons.size, np.inf, np.float64)
     seen = np.full(lons.size, -1, np.int64)
@@ -103,7 +103,7 @@ def places_to_kth_distances(
                         write_circle_rectangle(lon, lat, nearest[0], circle)
                         west, south, east, north = rectangle_to_columns_rows(circle)
                     continue
-                # The stack gives back last what is put there first: the farthest quarter.
+                # Push the farthest quarter first, so that the nearest is popped first.
                 middle_column = low_column + (np.int64(1) << (shift - 1))
                 middle_row = low_row + (np.int64(1) << (shift - 1))
                 own = np.int64(place_column >= middle_column)

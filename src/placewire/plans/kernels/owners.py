@@ -1,6 +1,6 @@
-"""Route by leaves: the one worker that owns each (place, term) of an object or of a row.
+"""Route by leaves: find the worker that owns each (place, term) of an object or of a row.
 
-Objects come in code order, so their ranges are found by walking, not by searching.
+Objects are in code order, so their ranges are found by advancing, not by binary search.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from placewire.plans.kernels.term_maps import (
     key_of_scope_term,
 )
 
-# What a scope is: nothing is remembered, a cell, a leaf or a worker.
+# Manners of routing by scope: no term map, or a map by cell, leaf or worker.
 ALL_LIVE, CELLS, LEAVES, WORKERS = 0, 1, 2, 3
 
 NO_WORKER = -1
@@ -31,7 +31,7 @@ SEVERAL = -2
 
 
 class RouteTables(NamedTuple):
-    """A plan as routing reads it; every array can be mapped from disk."""
+    """A plan in the form that routing reads; every array can be mapped from disk."""
 
     range_start: NDArray[np.uint32]
     range_leaf: NDArray[np.int32]
@@ -42,20 +42,20 @@ class RouteTables(NamedTuple):
 
 @subkernel
 def key_of_leaf_term(leaf: int, term: np.uint64) -> np.uint64:
-    """The key under which a leaf's listed term is looked up."""
+    """Return the lookup key of a term that a leaf lists."""
     return term ^ (np.uint64(leaf + 1) * GOLDEN)
 
 
 @subkernel
 def part_listing_term(leaf: int, term: np.uint64, term_table: np.ndarray) -> int:
-    """The part, counted from the leaf's first, that lists a term there; NO_WORKER if none does."""
+    """Return the part, counted from the leaf's first, that lists a term; NO_WORKER if none does."""
     number = term_table[entry_of_hash(term_table, key_of_leaf_term(leaf, term)) + ONE]
     return np.int64(number) if number != EMPTY else np.int64(NO_WORKER)
 
 
 @subkernel
 def part_by_hash(term: np.uint64, parts: int) -> int:
-    """The part of a term that is not listed."""
+    """Return the part of an unlisted term."""
     return np.int64((term >> HALF) % np.uint64(parts))
 
 
@@ -67,7 +67,7 @@ def owner_of_term(
     part_worker: np.ndarray,
     term_table: np.ndarray,
 ) -> int:
-    """The worker of a term in a leaf; one that is not listed goes by its hash."""
+    """Return the worker of a term in a leaf; unlisted terms go by hash."""
     first = part_offsets[leaf]
     parts = part_offsets[leaf + 1] - first
     part = np.int64(0)
@@ -82,7 +82,7 @@ def owner_of_term(
 def leaf_terms_to_table(
     term_offsets: np.ndarray, terms: np.ndarray, term_part: np.ndarray
 ) -> np.ndarray:
-    """The table u64[2 s] of (leaf and term, part) pairs of all listed terms, at most half full."""
+    """Build the table u64[2 s] of (leaf and term, part) of all listed terms, at most half full."""
     size = 16
     while size < 4 * terms.size:
         size *= 2
@@ -98,7 +98,7 @@ def leaf_terms_to_table(
 
 @subkernel
 def range_of_code(range_start: np.ndarray, r: int, code: np.uint32) -> int:
-    """The last range that begins at or before a code, from range `r` on, by galloping."""
+    """Return by galloping search, from range `r` on, the last range that begins by `code`."""
     last = range_start.size - 1
     step = 1
     while r + step <= last and range_start[r + step] <= code:
@@ -132,13 +132,13 @@ def objects_to_owners(
 ) -> tuple:  # type: ignore[type-arg]
     """The worker to probe each (object, term) pair, i32[pairs], and each object alone, i32[n].
 
-    NO_WORKER where nothing live can match. Codes ascend; `manner` says what scopes are. The object
-    alone is probed for subscriptions that need no term, by the worker of its leaf's first part. The
-    third array is the one worker of each object whose leaf has one part, i32[n]: NO_WORKER if no
-    worker must see it, SEVERAL where the pairs tell.
+    NO_WORKER means that nothing live can match. Codes ascend; `manner` says what scopes are. The
+    object alone is probed for subscriptions that need no term, by the worker of its leaf's first
+    part. The third array, i32[n], is the one worker of each object whose leaf has one part:
+    NO_WORKER if no worker needs it, SEVERAL where the pairs decide.
 
-    The arrays are the members of `Objects`, `RouteTables` and `LiveTables`. Scalars come before
-    the maps: last, they made plans that split by text 1.3x slower to route.
+    The arrays are the members of `Objects`, `RouteTables` and `LiveTables`. Scalars precede the
+    maps: placed last, they made plans that split by text 1.3x slower to route.
     """
     pair_worker = np.empty(terms.size, np.int32)
     any_worker = np.empty(codes.size, np.int32)
@@ -173,11 +173,11 @@ def objects_to_owners(
                 if not live_here and has_wide:
                     live_here = key_is_set(wide, key_of_scope_term(WIDE, term))
                 if live_here and manner != WORKERS:
-                    # The table of listed terms is large: asked only where something is live.
+                    # The table of listed terms is large: look up only terms that are live.
                     worker = owner_of_term(leaf, term, part_offsets, part_worker, term_table)
                 pair_worker[at] = worker if live_here else NO_WORKER
             continue
-        # One owner for all: no branch depends on a term, half of which are live, at random.
+        # One owner for all: branch on no term, since half of them are live, at random.
         some = np.int64(asked)
         for at in range(term_offsets[o], term_offsets[o + 1]):
             here = np.int64(1)
@@ -199,7 +199,7 @@ def owners_to_workers(
     one_worker: np.ndarray,
     workers: int,
 ) -> tuple:  # type: ignore[type-arg]
-    """For each worker the objects that it must see, ascending: offsets i64[workers + 1], i64."""
+    """Return for each worker the objects it needs, ascending: offsets i64[workers + 1], i64."""
     seen = np.full(workers, -1, np.int64)
     offsets = np.zeros(workers + 1, np.int64)
     for o in range(any_worker.size):
@@ -242,7 +242,7 @@ def objects_to_share(
 ) -> tuple:  # type: ignore[type-arg]
     """A worker's share of the picked objects.
 
-    Gives all terms of each (offsets i64[k + 1], terms u64), which of them the worker probes (u8)
+    Returns all terms of each (offsets i64[k + 1], terms u64), which of them the worker probes (u8)
     and whether it probes the object alone (u8[k]).
     """
     offsets = np.empty(picked.size + 1, np.int64)
@@ -275,9 +275,9 @@ def rows_to_holders(
     term_table: np.ndarray,
     workers: int,
 ) -> tuple:  # type: ignore[type-arg]
-    """The rows that each worker must hold, ascending: offsets i64[workers + 1] and rows i64.
+    """Return the rows that each worker must hold, ascending: offsets i64[workers + 1], rows i64.
 
-    Row r touches leaves[leaf_offsets[r]:leaf_offsets[r + 1]] and is posted under
+    Row r overlaps leaves[leaf_offsets[r]:leaf_offsets[r + 1]] and is posted under
     post_term[post_offsets[r]:post_offsets[r + 1]].
     """
     rows = leaf_offsets.size - 1
@@ -322,7 +322,7 @@ def owners_to_work(
     alone: np.ndarray,
     workers: int,
 ) -> np.ndarray:
-    """The sum over each worker's probed pairs and objects: f64[workers]."""
+    """Sum the work of the pairs and objects that each worker probes: f64[workers]."""
     work = np.zeros(workers, np.float64)
     for at in range(pair_worker.size):
         if pair_worker[at] != NO_WORKER:

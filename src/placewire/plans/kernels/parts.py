@@ -1,4 +1,4 @@
-"""Count and divide the rows of a sample by rectangle, by term and by load."""
+"""Count and partition the rows of a sample by rectangle, by term and by load."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from placewire.kernels.jit import kernel, subkernel
 
 @kernel
 def cells_overlapping_box(cells: np.ndarray, picked: np.ndarray, box: np.ndarray) -> np.ndarray:
-    """Of the `picked` i64 rows of `cells` i32[m, 4] (all inside), those that touch the box.
+    """Return the `picked` i64 rows of `cells` i32[m, 4] (inclusive) that overlap the box.
 
-    The box is first column, first row, end column, end row (ends outside).
+    The box is first column, first row, end column, end row (ends exclusive).
     """
     found = np.empty(picked.size, np.int64)
     count = 0
@@ -36,7 +36,7 @@ def cells_overlapping_box(cells: np.ndarray, picked: np.ndarray, box: np.ndarray
 def points_inside_box(
     columns: np.ndarray, rows: np.ndarray, picked: np.ndarray, box: np.ndarray
 ) -> np.ndarray:
-    """Of the `picked` i64 points, those inside the box (ends outside)."""
+    """Return the `picked` i64 points that are inside the box (ends exclusive)."""
     found = np.empty(picked.size, np.int64)
     count = 0
     for at in picked:
@@ -50,9 +50,9 @@ def points_inside_box(
 def terms_counted(
     offsets: np.ndarray, terms: np.ndarray, picked: np.ndarray, size: int
 ) -> np.ndarray:
-    """How many of the picked rows of a CSR column have each of `size` terms: i64[size].
+    """Count the picked rows of a CSR column that have each of `size` terms: i64[size].
 
-    A term -1 is none.
+    Entries of -1 are not counted.
     """
     counts = np.zeros(size, np.int64)
     for row in picked:
@@ -71,10 +71,10 @@ def rows_to_parts(
     parts: int,
     part_of_none: int,
 ) -> tuple:  # type: ignore[type-arg]
-    """For each part, the picked rows that have a term of it: offsets i64[parts + 1], rows i64.
+    """Return for each part the picked rows with a term of it: offsets i64[parts + 1], rows i64.
 
-    `part_of_term` i32[lexicon] is -1 for a term that does not count. A row is in each of its parts
-    once; a term -1 belongs to `part_of_none`.
+    `part_of_term` i32[lexicon] is -1 for a term that does not count. A row is listed once in each
+    of its parts; a term -1 belongs to `part_of_none`.
     """
     seen = np.full(parts, -1, np.int64)
     counts = np.zeros(parts + 1, np.int64)
@@ -108,9 +108,9 @@ def rows_worked_by_part(
     part_of_term: np.ndarray,
     parts: int,
 ) -> np.ndarray:
-    """What the picked rows of a CSR column cost in each part: f64[parts].
+    """Return the cost of the picked rows of a CSR column in each part: f64[parts].
 
-    A row costs 1 in every part that it has a term of, and the `work` f64 of those terms.
+    A row costs 1 in every part that has a term of it, plus the `work` f64 of those terms.
     """
     seen = np.full(parts, -1, np.int64)
     total = np.zeros(parts, np.float64)
@@ -129,7 +129,7 @@ def rows_worked_by_part(
 def terms_worked(
     offsets: np.ndarray, terms: np.ndarray, work: np.ndarray, picked: np.ndarray, size: int
 ) -> np.ndarray:
-    """What the picked rows cost under each of `size` terms, 1 a row and its work: f64[size]."""
+    """The cost of the picked rows under each of `size` terms, 1 per row plus work: f64[size]."""
     total = np.zeros(size, np.float64)
     for row in picked:
         for at in range(offsets[row], offsets[row + 1]):
@@ -142,11 +142,11 @@ WORD_BITS = 64
 
 @kernel
 def spans_along_axis(cells: np.ndarray, picked: np.ndarray, box: np.ndarray, axis: int) -> tuple:  # type: ignore[type-arg]
-    """How many of the picked cells begin and how many end at each place of a box: i64[w], i64[w].
+    """Count the picked cells that begin and those that end at each place of a box: i64[w], i64[w].
 
-    `cells` i32[m, 4] are as in a sample and all touch the box; `axis` 0 is columns, 1 is rows. Of
-    a cell that crosses the antimeridian the outermost places inside the box count, so that a cut
-    has it on both sides exactly when both sides touch it.
+    `cells` i32[m, 4] are as in a sample and all overlap the box; `axis` 0 is columns, 1 is rows. A
+    cell that crosses the antimeridian counts at its outermost places inside the box, so that a cut
+    has it on both sides exactly when both sides overlap it.
     """
     start = box[axis]
     width = box[axis + 2] - start
@@ -173,9 +173,9 @@ def rows_counted_by_part(
     part_of_term: np.ndarray,
     parts: int,
 ) -> np.ndarray:
-    """How many of the picked rows of a CSR column have a term of each part: i64[parts].
+    """Count the picked rows of a CSR column that have a term of each part: i64[parts].
 
-    `part_of_term` i32[lexicon] is -1 for a term that does not count; a term -1 is of part 0.
+    `part_of_term` i32[lexicon] is -1 for a term that does not count; a term -1 belongs to part 0.
     """
     seen = np.full(parts, -1, np.int64)
     counts = np.zeros(parts, np.int64)
@@ -190,7 +190,7 @@ def rows_counted_by_part(
 
 @kernel
 def rows_held_by_workers(holders: np.ndarray, rows: np.ndarray, workers: int) -> np.ndarray:
-    """How many of the rows each worker holds: i64[workers].
+    """Count the rows that each worker holds: i64[workers].
 
     `holders` u64[n, words] has a bit for each worker of a row.
     """
@@ -215,7 +215,7 @@ def rows_held_by_workers(holders: np.ndarray, rows: np.ndarray, workers: int) ->
 
 @kernel
 def rows_given_to_worker(holders: np.ndarray, rows: np.ndarray, worker: int) -> int:
-    """Mark in `holders` u64[n, words] that a worker holds these rows: how many it had not yet."""
+    """Mark in `holders` u64[n, words] that a worker holds these rows; return how many are new."""
     word = worker // WORD_BITS
     bit = np.uint64(1) << np.uint64(worker % WORD_BITS)
     given = 0
@@ -228,7 +228,7 @@ def rows_given_to_worker(holders: np.ndarray, rows: np.ndarray, worker: int) -> 
 
 @subkernel
 def sink_worker(heap: np.ndarray, carried: np.ndarray, at: int) -> None:
-    """Let a worker sink to its place in the heap; of equal loads the first worker is above."""
+    """Sift a worker down in a heap of loads; of equal loads the first worker is on top."""
     worker = heap[at]
     while 2 * at + 1 < heap.size:
         child = 2 * at + 1
@@ -248,9 +248,9 @@ def sink_worker(heap: np.ndarray, carried: np.ndarray, at: int) -> None:
 
 @kernel
 def costs_to_workers(costs: np.ndarray, loads: np.ndarray) -> tuple:  # type: ignore[type-arg]
-    """The worker i32[n] of each of costs f64[n], and the loads f64[workers] after that.
+    """Return the worker i32[n] of each of costs f64[n], and the resulting loads f64[workers].
 
-    `loads` f64[workers] is what the workers have before, left as it was.
+    `loads` f64[workers] are the previous loads; they are not modified.
     """
     carried = loads.copy()
     heap = np.arange(loads.size).astype(np.int32)
@@ -268,10 +268,10 @@ def costs_to_workers(costs: np.ndarray, loads: np.ndarray) -> tuple:  # type: ig
 def rows_least_frequent(
     offsets: np.ndarray, lists: np.ndarray, terms: np.ndarray, frequency: np.ndarray
 ) -> np.ndarray:
-    """Where in a CSR column the least frequent term of each row is, -1 for none: i64[n].
+    """Return the position in a CSR column of each row's least frequent term, -1 for none: i64[n].
 
-    `lists` i64 has each term's place in `frequency` i64, -1 for one of frequency 0. Of equally
-    frequent ones the least hash is taken.
+    `lists` i64 has each term's position in `frequency` i64, -1 for one of frequency 0. Ties go to
+    the least hash.
     """
     least = np.full(offsets.size - 1, -1, np.int64)
     for row in range(offsets.size - 1):
@@ -296,9 +296,9 @@ def rows_to_histograms(
     duration: np.ndarray,
     shape: tuple,  # type: ignore[type-arg]
 ) -> tuple:  # type: ignore[type-arg]
-    """Of the `picked` rows, by kind: the lengths, the classes of duration, the durations' sums.
+    """Return by kind, for the `picked` rows, the lengths, duration classes and sums of durations.
 
-    `shape` is how many kinds, lengths and classes there are; class i ends at 2^i.
+    `shape` is the numbers of kinds, lengths and classes; class i ends at 2^i.
     Returns i64[kinds, lengths], i64[kinds, classes] and f64[kinds, classes].
     """
     lengths = np.zeros((shape[0], shape[1]), np.int64)
@@ -317,7 +317,7 @@ def rows_to_histograms(
 def terms_to_objects(
     offsets: np.ndarray, terms: np.ndarray, picked: np.ndarray, number: np.ndarray, count: int
 ) -> tuple:  # type: ignore[type-arg]
-    """Inverted lists: for each numbered term the picked objects that have it, by their position.
+    """Return, for each numbered term, the positions of the picked objects that have it.
 
     `number` i32[lexicon] is 0..count - 1, or -1 for a term that has no list. Returns
     offsets i64[count + 1] and positions i32.
@@ -351,9 +351,9 @@ class TermLists(NamedTuple):
 class AskedTerms(NamedTuple):
     """How two kinds of queries ask for terms.
 
-    `weight` f64[2] is that of all queries of a kind, `chance` f64[2, lengths] how probable each
-    number of keywords is, `shares` f64[terms, 2] each term's part of a kind's keywords. The weight
-    `steady` looks at every object of every part.
+    `weight` f64[2] is that of all queries of a kind, `chance` f64[2, lengths] the probability of
+    each number of keywords, `shares` f64[terms, 2] each term's part of a kind's keywords. Queries
+    of the weight `steady` read every object of every part.
     """
 
     weight: NDArray[np.float64]
@@ -364,10 +364,10 @@ class AskedTerms(NamedTuple):
 
 @subkernel
 def weight_of_asked(asked: np.ndarray, chance: np.ndarray, share: np.ndarray) -> float:
-    """What looks at each object of a part that has a `share` f64[2] of two kinds' keywords.
+    """The weight of queries that read each object of a part with a `share` f64[2] of keywords.
 
-    `asked` f64[2] is the weight of all queries of a kind; chance f64[2, lengths] how probable each
-    number of keywords is, all of which must be there (equation 1 of SSTD).
+    `asked` f64[2] is the weight of all queries of a kind; chance f64[2, lengths] the probability of
+    each number of keywords, all of which must be present (equation 1 of SSTD).
     """
     weight = 0.0
     for s in range(asked.size):
@@ -382,11 +382,11 @@ def weight_of_asked(asked: np.ndarray, chance: np.ndarray, share: np.ndarray) ->
 def terms_to_parts(
     lists: TermLists, asked_terms: AskedTerms, objects: int, everything: bool, parts: int
 ) -> np.ndarray:
-    """The part i32[terms] of each term: in order, the one whose workload it increases least.
+    """Assign each term i32[terms] in order to the part whose workload it increases least.
 
-    A term brings its share of the keywords of the asked kinds, and those of its objects that the
-    part has not yet. Part 0 has all objects if `everything`. Of equal parts one that has the
-    objects is taken, then the lightest. At most 8 parts.
+    A term adds its share of the keywords of the asked kinds, and those of its objects that are new
+    to the part. Part 0 has all objects if `everything`. Of equal parts, one that has the objects
+    is preferred, then the lightest. At most 8 parts.
     """
     order, list_offsets, positions = lists
     asked, chance, shares, steady = asked_terms
@@ -405,7 +405,7 @@ def terms_to_parts(
             for part in range(parts):
                 if not (seen[positions[at]] >> part) & 1:
                     new[part] += 1
-        # Keywords that no object has bring no query to a part.
+        # Keywords that no object has send no query to a part.
         share = shares[t] if list_offsets[t + 1] > list_offsets[t] else 0.0 * shares[t]
         best = 0
         least = np.inf

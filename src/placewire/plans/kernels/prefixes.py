@@ -1,4 +1,4 @@
-"""Loose prefixes: the terms of `relevant` rows without which no object can reach the threshold."""
+"""Loose prefixes of `relevant` rows: an object needs one of these terms to reach the threshold."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import numpy as np
 from placewire.kernels.jit import kernel
 from placewire.objects.kernels.best_of_rows import ALPHA, NORM, ScoredRows
 
-PADDING = 1e-7  # more than any rounding of a score
+PADDING = 1e-7  # more than any rounding error of a score
 
 
 @kernel
 def rows_to_prefixes(rows: ScoredRows, frequency: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Which literals are in the loose prefix of their row: bool[literals].
+    """Return which literals are in the loose prefix of their row: bool[literals].
 
-    Terms are taken from the rarest on, by (`frequency` f64[literals], hash), until those left
-    cannot make up the threshold any more, even at the row's own place. An object's weights make a
-    vector of length 1, so they are worth the length of the row's own weights at most.
+    Terms are added from the rarest on, by (`frequency` f64[literals], hash), until the rest
+    cannot reach the threshold, even at the row's own place. An object's weights form a vector of
+    length 1, so the rest contributes at most the length of the row's own weights.
     """
     literal_offsets, literal_term = rows.literal_offsets, rows.literal_term
     literal_idf, weights = rows.literal_idf, rows.weights

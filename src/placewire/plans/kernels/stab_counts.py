@@ -1,7 +1,7 @@
-"""Stabbing counts: how many posted ranges of cells each point meets, term by term.
+"""Count, term by term, the posted ranges of cells that contain each point.
 
-A sweep over columns with a Fenwick tree over rows: its time grows with the points and the ranges,
-not with the cells that a range covers, so one as large as the world costs no more than any other.
+Sweeps over columns with a Fenwick tree over rows. The time grows with the points and the ranges,
+not with the cells that they cover, so one as large as the world costs no more than another.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def tree_adds_from(tree: np.ndarray, row: int, amount: int) -> None:
 
 @subkernel
 def tree_at_row(tree: np.ndarray, row: int) -> int:
-    """The sum of what was added to `row`."""
+    """Return the sum of the amounts added to `row`."""
     total = 0
     at = row + 1
     while at > 0:
@@ -62,7 +62,7 @@ def items_to_terms(
 
 @kernel
 def ranges_unwrapped(ranges: np.ndarray, picked: np.ndarray, columns: int) -> tuple:  # type: ignore[type-arg]
-    """The picked ranges i32[m, 4] with those over the antimeridian in two: pieces and their rows.
+    """Split picked ranges i32[m, 4] that cross the antimeridian; return pieces and their rows.
 
     A range crosses when its first column is greater than its last.
     """
@@ -95,8 +95,8 @@ def ranges_stabbed_by_points(
 ) -> None:
     """Add to the counts of `points`, columns ascending, the pieces that cover them.
 
-    `by_first` and `by_last` are the same pieces ordered by first and by last column. The tree comes
-    as zeros and is left as zeros.
+    `by_first` and `by_last` are the same pieces ordered by first and by last column. The tree is
+    all zeros before and after.
     """
     begun = 0
     ended = 0
@@ -143,9 +143,9 @@ class PostedRanges(NamedTuple):
 def postings_met_by_points(
     points_met: GridPoints, posted: PostedRanges, size: int, side: np.ndarray
 ) -> np.ndarray:
-    """For each point the postings of its terms whose range covers it: i64[points].
+    """Count for each point the postings of its terms whose range covers it: i64[points].
 
-    The grid has side[0] x side[1] cells. Terms are below `size`; a post -1 is met by every point
+    The grid has side[0] x side[1] cells. Terms are below `size`; a post -1 counts for every point
     that its range covers.
     """
     columns, rows, point_rows, term_offsets, terms = points_met

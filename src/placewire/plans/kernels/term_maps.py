@@ -1,7 +1,7 @@
-"""Maps of (scope, term) keys: what is posted where, and how often.
+"""Maps of (scope, term) keys: the terms posted in each scope, and counts of posts.
 
 A map is a Bloom filter in which the bits of a key share a word. A clear bit proves that no
-subscription is posted there. All may be set by chance, which costs work and never a result.
+subscription is posted there. A false positive costs work but never changes a result.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ IN_WORD = np.uint64(63)
 
 HALF = np.uint64(32)
 
-WIDE = -1  # the scope of a region that spans too many others
+WIDE = -1  # the scope of a region that spans too many scopes
 
 
 class Objects(NamedTuple):
@@ -41,14 +41,14 @@ class Objects(NamedTuple):
         return int(self.codes.size)
 
     def frozen(self) -> Objects:
-        """The objects as read-only arrays, so that kernels are compiled once."""
+        """Return the objects as read-only arrays, so that kernels are compiled once."""
         return Objects(*map(read_only, self))
 
 
 class LiveTables(NamedTuple):
-    """What routing reads: maps of keys, u64, and `needless` u8[scopes + 1].
+    """The tables that routing reads: maps of keys, u64, and `needless` u8[scopes + 1].
 
-    `wide` has the keys of regions that span too many scopes; a single word stands for none.
+    `wide` has the keys of regions that span too many scopes; a map of one word is empty.
     """
 
     live: NDArray[np.uint64]
@@ -58,19 +58,19 @@ class LiveTables(NamedTuple):
 
 @subkernel
 def key_of_scope_term(scope: int, term: np.uint64) -> np.uint64:
-    """A mixed key of a term in a scope."""
+    """Return a mixed key of a term in a scope."""
     return (term ^ (np.uint64(scope + 1) * GOLDEN)) * MIX
 
 
 @subkernel
 def word_of_key(key: np.uint64, words: int) -> np.uint64:
-    """The word of a map of so many words that holds a key's bits, by the key's first half."""
+    """Return which word of a map holds a key's bits, by the key's top half."""
     return ((key >> HALF) * np.uint64(words)) >> HALF
 
 
 @subkernel
 def bits_of_key(key: np.uint64) -> np.uint64:
-    """The four bits of a key in its word: one look at one word tells all but one key in 200."""
+    """Return the four bits of a key in its word; one read rules out all but one key in 200."""
     return (
         (ONE << (key & IN_WORD))
         | (ONE << ((key >> np.uint64(6)) & IN_WORD))
@@ -81,7 +81,7 @@ def bits_of_key(key: np.uint64) -> np.uint64:
 
 @subkernel
 def key_is_set(words: np.ndarray, key: np.uint64) -> bool:
-    """Whether a map has all bits of a key."""
+    """Return true if a map has all bits of a key."""
     bits = bits_of_key(key)
     return bool(words[word_of_key(key, words.size)] & bits == bits)
 
@@ -96,10 +96,10 @@ def posts_into_maps(
     wide: np.ndarray,
     needless: np.ndarray,
 ) -> int:
-    """Set the keys of every post in every scope of its row; gives how many were set.
+    """Set the keys of every post in every scope of its row; return how many were set.
 
     The scopes of row r are scopes[scope_offsets[r]:scope_offsets[r + 1]], WIDE for everywhere.
-    `needless` u8[scopes + 1] marks the scopes where a post needs no term, the last one everywhere.
+    `needless` u8[scopes + 1] marks the scopes where a post needs no term, the last for everywhere.
     """
     keys = 0
     for p in range(post_row.size):
@@ -119,12 +119,12 @@ def posts_into_maps(
     return keys
 
 
-WIDE_CELL = -1  # stands for all cells: the circle touches too many
+WIDE_CELL = -1  # stands for all cells: the circle overlaps too many
 
 
 @subkernel
 def scope_of_worker_cell(worker: int, cell: int, cells: int) -> int:
-    """A number for a worker and one of so many cells, or WIDE_CELL."""
+    """Number a worker's cell, or return WIDE_CELL."""
     return worker * (cells + 1) + cell + 1
 
 
@@ -158,10 +158,9 @@ def objects_to_map_workers(
     cells: int,
     cell_shift: int,
 ) -> tuple:  # type: ignore[type-arg]
-    """The shares of all workers, one after another.
+    """Return the shares of all workers, one after another: offsets i64[workers + 1], objects i64.
 
-    Gives offsets i64[workers + 1] into objects i64. An object that a worker has no live term for
-    is not in its share.
+    An object is not in a worker's share if the worker has no live term for it.
     """
     offsets = np.zeros(workers + 1, np.int64)
     received = np.empty(codes.size * workers, np.int64)
@@ -190,7 +189,7 @@ def posts_to_counts(
     cells: np.ndarray,
     room: int,
 ) -> np.ndarray:
-    """A table u64[2 s] of how many posts there are under each (cell, term); `room` keys fit."""
+    """Build a table u64[2 s] of the number of posts per (cell, term), with room for `room` keys."""
     size = 16
     while size < 3 * room:
         size *= 2
@@ -209,16 +208,16 @@ def posts_to_counts(
 
 @subkernel
 def count_of_key(table: np.ndarray, key: np.uint64) -> float:
-    """The count of a key in such a table."""
+    """Return the count of a key in a table of `posts_to_counts`."""
     number = table[entry_of_hash(table, key) + ONE]
     return 0.0 if number == EMPTY else np.float64(number)
 
 
 @kernel
 def pairs_near_posts(objects: Objects, table: np.ndarray, cell_shift: int) -> tuple:  # type: ignore[type-arg]
-    """How many posts are near each (object, term) pair, f64[pairs], and each object alone, f64[n].
+    """Count the posts near each (object, term) pair, f64[pairs], and each object alone, f64[n].
 
-    Near is in the same cell, or everywhere.
+    Near means in the same cell, or everywhere.
     """
     codes, term_offsets, terms = objects
     of_pair = np.empty(terms.size, np.float64)
@@ -235,9 +234,9 @@ def pairs_near_posts(objects: Objects, table: np.ndarray, cell_shift: int) -> tu
 
 @kernel
 def cells_of_ranges(ranges: np.ndarray, shift: int, most: int) -> tuple:  # type: ignore[type-arg]
-    """The cells that ranges i32[m, 4] touch, coarser by `shift` bits, as Z-codes.
+    """Return the cells that ranges i32[m, 4] overlap, coarsened by `shift` bits, as Z-order codes.
 
-    Offsets i64[m + 1] and codes i32; a range that touches more than `most` has the one WIDE.
+    Returns offsets i64[m + 1] and codes i32; a range of more than `most` cells gets only WIDE.
     """
     side = np.int64(1) << (16 - shift)
     offsets = np.zeros(ranges.shape[0] + 1, np.int64)

@@ -144,12 +144,12 @@ class NearestStrategy(PartitionStrategy):
         if assignment is None:
             assignment = NEAREST_METHODS[method](sample, self.workers)
         self._candidates = {}
-        way = "dealt out"
+        way = "assigned"
         before = [one.segment.index.partition for one in seen.segments]
         if counted is not None and all(one.parts == self.workers for one in before):
             former = np.concatenate([one.owner for one in before])[alive]
             assignment = rebalance_assignment(assignment, former, counted, sample)
-            way = f"levelled, {int((assignment.worker != former).sum())} handed over"
+            way = f"rebalanced, {int((assignment.worker != former).sum())} moved"
         self.rule, self.loads = assignment.rule, assignment.loads
         owner = np.zeros(seen.rows.total, np.int32)
         cost = np.zeros(seen.rows.total, np.float32)

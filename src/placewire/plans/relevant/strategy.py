@@ -91,7 +91,7 @@ class RelevantStrategy(PartitionStrategy):
 
     def divide(self, method: str, seen: PlanInput, counted: F64 | None) -> Division:
         sample = make_relevant_sample(seen)
-        way = "dealt out"
+        way = "assigned"
         if counted is None or self.rule is None:
             self.rule = plan_relevant(method, sample, self.workers)
             owner = self.rule.assign(sample.rows, sample.theta)
@@ -101,7 +101,7 @@ class RelevantStrategy(PartitionStrategy):
             former = self.rule.assign(sample.rows, sample.theta)
             self.rule = rebalance_rule(rule, sample.rows, sample.theta, counted)
             owner = self.rule.assign(sample.rows, sample.theta)
-            way = f"levelled, {int((owner != former).sum())} postings handed over"
+            way = f"rebalanced, {int((owner != former).sum())} postings moved"
         return Division(
             lambda one, rows, held: self.assign(rows, held),
             way,

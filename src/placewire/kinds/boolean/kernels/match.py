@@ -45,11 +45,11 @@ from placewire.kinds.boolean.kernels.probes import (
 )
 from placewire.model.subscriptions import NEVER_US
 
-DOUBTS = 1 << 14  # room for postings in doubt
+DOUBTS = 1 << 14  # room for undecided postings
 
 
 class MatchBuffers(NamedTuple):
-    """Where matches go, and scratch for postings in doubt."""
+    """Output room for matches, and scratch for undecided postings."""
 
     object: NDArray[np.uint32]
     row: NDArray[np.uint32]
@@ -59,7 +59,7 @@ class MatchBuffers(NamedTuple):
 
 
 def make_buffers(room: int, doubts: int = DOUBTS) -> MatchBuffers:
-    """Make buffers for `room` matches and for `doubts` postings."""
+    """Make buffers for `room` matches and `doubts` undecided postings."""
     return MatchBuffers(
         np.empty(room, np.uint32),
         np.empty(room, np.uint32),
@@ -70,7 +70,7 @@ def make_buffers(room: int, doubts: int = DOUBTS) -> MatchBuffers:
 
 
 def double_buffers(buffers: MatchBuffers) -> MatchBuffers:
-    """Make buffers twice as large with the same matches."""
+    """Copy the matches to buffers of twice the size."""
     wider = make_buffers(2 * buffers.row.size, 2 * buffers.doubt_object.size)
     wider.object[: buffers.object.size] = buffers.object
     wider.row[: buffers.row.size] = buffers.row
@@ -90,10 +90,10 @@ def postings_sifted(
     doubt_posting: np.ndarray,
     doubtful: int,
 ) -> tuple[int, int]:
-    """Sift one cell's postings for one object: sure matches out, doubtful ones aside.
+    """Test one cell's postings for one object; write sure matches out and undecided postings aside.
 
-    No branch depends on a posting: a third of them fail, at random, and a wrong guess of the
-    processor costs more than the whole test. Indexes are unsigned to spare the test for < 0.
+    No branch depends on a posting: about a third fail at random, so a mispredicted branch costs
+    more than the whole test. Indexes are unsigned to avoid a test for < 0.
     """
     o, x, y, have = seen
     to = np.uint64(found)
@@ -108,18 +108,18 @@ def postings_sifted(
         east = east_north & np.uint32(0xFFFF)
         north = east_north >> np.uint32(16)
         touches = (x >= west) & (x <= east) & (y >= south) & (y <= north)
-        # Places are monotone in the coordinates: only equality leaves the box in doubt.
+        # Cell positions are monotone in the coordinates: only equality leaves the box undecided.
         within = (x > west) & (x < east) & (y > south) & (y < north)
         one = (have >> np.uint64((flags >> np.uint32(14)) & np.uint32(63))) & np.uint64(1)
         two = (have >> np.uint64(flags >> np.uint32(26))) & np.uint64(1)
         kind = flags & np.uint32(0xFF)
-        # No flags, or earlier terms that the object surely lacks: a match.
+        # No flags, or only earlier terms that the object surely lacks: a match.
         sure = within & (
             (kind == 0)
             | ((kind == EARLIER_COVER) & (one == 0))
             | ((kind == (EARLIER_COVER | SECOND_HINT)) & ((one | two) == 0))
         )
-        # Terms that the object must have and surely lacks: no match.
+        # A required term that the object surely lacks: no match.
         short = ((kind & np.uint32(REQUIRES)) != 0) & (
             (one == 0) | ((two == 0) & ((kind & np.uint32(SECOND_HINT)) != 0))
         )
@@ -143,14 +143,14 @@ def objects_matching_postings(
     cursor: Cursor,
     looked: np.ndarray,
 ) -> Cursor:
-    """Write every (object, row) that matches, once, into the buffers.
+    """Write every matching (object, row) pair once into the buffers.
 
-    Begins at the cursor. When there is no more room it returns a cursor at the list it could not
-    do; otherwise one at the end of the groups. (Arrays that grow in here would cost a reference
-    count for every list.) `dead` is a bitmap u64 over rows, empty when none has ended. What each
-    object looks at is added to `looked` i64[objects].
+    Begins at the cursor. When the room is exhausted, returns a cursor at the first list not done,
+    otherwise one at the end of the groups. (Arrays that grew in here would cost a reference count
+    for every list.) `dead` is a bitmap u64 over rows, empty if none has ended. The number of
+    postings tested for each object is added to `looked` i64[objects].
     """
-    # A field is a local, so that no reference is counted in the loops.
+    # Copy fields to locals, so that the loops count no references.
     group_term, group_offsets = probe.group_term, probe.group_offsets
     group_object, codes = probe.group_object, probe.codes
     lons, lats, signatures = probe.lon, probe.lat, probe.signatures
@@ -186,8 +186,8 @@ def objects_matching_postings(
             at = max(group_offsets[g], begin_at)
             begin_at = np.int64(0)
             while at < group_offsets[g + 1] and cell < last_cell:
-                # First find the cells of some objects and touch their lists, so that the
-                # memory of all of them is on its way before the first is read.
+                # First find the cells of some objects and prefetch their lists, so that
+                # the memory loads overlap.
                 met, at, cell, touched = objects_meeting_cells(
                     group_object,
                     at,
@@ -211,7 +211,7 @@ def objects_matching_postings(
                     last = cell_offsets[hits[h, CELL] + 1]
                     room = found + doubtful + last - first <= out_row.size
                     if not room or doubtful + last - first > doubt_object.size:
-                        # Out of room for matches or for doubts: settle these, then go on here.
+                        # No room for matches or undecided postings: settle these, then resume here.
                         at = hits[h, AT]
                         cell = hits[h, CELL]
                         full = not room or last - first > doubt_object.size
@@ -231,15 +231,15 @@ def objects_matching_postings(
                         doubt_posting,
                         doubtful,
                     )
-                # Look at what is in doubt in three rounds: what the posting itself can tell, then
-                # the rows' literals on their way, then the exact tests.
+                # Decide the undecided postings in three rounds: by the posting alone, by the rows'
+                # literals (prefetched), then by exact tests.
                 left = 0
                 for d in range(doubtful):
                     o = doubt_object[d]
                     p = WORDS * doubt_posting[d]
                     flags = np.int64(words[p + FLAGS])
                     if flags & (REQUIRES | EARLIER_COVER) and not flags & MORE_HINTS:
-                        # A hint tells all but one term in 4,096 apart.
+                        # A hint rules out all but one term in 4,096.
                         one = terms_have_hint(
                             terms, term_offsets[o], term_offsets[o + 1], (flags >> 8) & 0xFFF
                         )
@@ -322,14 +322,14 @@ def objects_matching_postings(
                     return Cursor(g, r, at, found, next_expiry, candidates)
         begin_run = np.int64(0)
     if touched == np.uint32(1) and found < 0:
-        candidates += 1  # keeps the compiler from leaving out the touching
+        candidates += 1  # keeps the compiler from removing the prefetch
     return Cursor(group_term.size, 0, 0, found, next_expiry, candidates)
 
 
 @kernel
 def object_meeting_postings(probe: Probe, index: BooleanIndex, buffers: MatchBuffers) -> tuple:  # type: ignore[type-arg]
-    """How many of the terms of a probe of one object have postings, cells searched, cells met,
-    postings looked at, and of these: sure matches and postings in doubt, which exact tests decide.
+    """Count the work of probing one object: terms with postings, cells searched, cells found,
+    postings tested, and of these sure matches and undecided postings, left to exact tests.
     """
     term_table, run_offsets, run_cells = index.term_table, index.run_offsets, index.run_cells
     cell_code, cell_offsets = index.cell_code, index.cell_offsets
@@ -386,7 +386,7 @@ def object_meeting_postings(probe: Probe, index: BooleanIndex, buffers: MatchBuf
 
 @kernel
 def objects_satisfying_rows(probe: Probe, rows: Predicates, dead: np.ndarray) -> tuple:  # type: ignore[type-arg]
-    """Every (object, row) that matches, by looking at each pair, and the next expiry."""
+    """Return every matching (object, row) pair by testing each pair, and the next expiry."""
     expires_us, region_kind, box = rows.expires_us, rows.region_kind, rows.box
     shape_offsets, shape, literal_offsets = rows.shape_offsets, rows.shape, rows.literal_offsets
     literal_term, literal_true = rows.literal_term, rows.literal_true

@@ -1,8 +1,8 @@
-"""Building postings: from subscription rows to (term, level, cell) -> list of postings.
+"""Build postings: from subscription rows to (term, level, cell) -> postings list.
 
-A posting repeats in 16 bytes what decides most candidates, so that matching reads little memory and
-reads it in order: the region's bounding box inside the cell, the row, flags, and the first bits of
-the hashes of up to two other terms of the expression: required ones, or earlier covering ones.
+A posting repeats in 16 bytes the data that decides most candidates, so that matching reads little
+memory, and reads it in order: the region's bounding box inside the cell, the row, flags, and hash
+prefixes of up to two other terms of the expression: required terms, or earlier covering terms.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from placewire.model.subscriptions import NEVER_US, SubscriptionRows
 ANY_TERM = np.uint64(0)  # the pseudo-term that every object has
 
 # A posting is 4 words: west and south, east and north (16 bits each; 1..65534 in the cell, 0 and
-# 65535 beyond it), row, and 8 bits of flags with two hints of 12 bits above them.
+# 65535 beyond it), row, and 8 bits of flags below two hints of 12 bits.
 WORDS = 4
 WEST_SOUTH = 0
 EAST_NORTH = 1
@@ -39,17 +39,17 @@ FLAGS = 3
 BEFORE = 0
 BEYOND = 65535
 
-EXACT_REGION = 1  # the box of the posting only bounds the region
+EXACT_REGION = 1  # the posting's box only bounds the region
 WHOLE_WHERE = 2  # the posted term alone does not satisfy the expression
-EARLIER_COVER = 4  # an object that has an earlier covering term is emitted there
+EARLIER_COVER = 4  # an object with an earlier covering term matches there
 EXPIRES = 8
-REQUIRES = 16  # the hints are of terms that the object must have
+REQUIRES = 16  # the hints are of required terms
 SECOND_HINT = 32
-MORE_HINTS = 64  # there are more such terms than hints
+MORE_HINTS = 64  # more required terms than hints
 
 
 class Predicates(NamedTuple):
-    """What n rows ask of an object: the columns of `SubscriptionRows` that decide a match."""
+    """The predicates of n rows: the columns of `SubscriptionRows` that decide a match."""
 
     expires_us: NDArray[np.int64]
     region_kind: NDArray[np.uint8]
@@ -82,12 +82,12 @@ class BooleanIndex(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many postings there are."""
+        """Return the number of postings."""
         return int(self.postings.shape[0])
 
     @property
     def longest(self) -> int:
-        """The length of the longest list."""
+        """Return the length of the longest list."""
         return int(np.diff(self.cell_offsets).max(initial=0))
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -105,7 +105,7 @@ class Placements(NamedTuple):
 
 @subkernel
 def edge_in_cell(fine: int, level: int, cell: int) -> int:
-    """Where an edge of a box lies as seen from a cell's column or row."""
+    """Return the position of a box edge relative to a cell's column or row."""
     its = fine >> (32 - level) if level else 0
     if its < cell:
         return BEFORE
@@ -116,10 +116,10 @@ def edge_in_cell(fine: int, level: int, cell: int) -> int:
 
 @kernel
 def rows_to_covers(rows: Predicates, literal_count: np.ndarray) -> tuple:  # type: ignore[type-arg]
-    """The (row, literal) pairs to post: u32[p], i32[p]; literal -1 stands for ANY_TERM.
+    """Return the (row, literal) pairs to post: u32[p], i32[p]; literal -1 stands for ANY_TERM.
 
-    `literal_count` is how frequent each literal's term is; of the literals that each cover alone
-    the rarest is taken, the paper's least frequent keyword.
+    `literal_count` is the frequency of each literal's term. Where several literals would each do,
+    the rarest is posted: the paper's least frequent keyword.
     """
     cover_mode, literal_offsets = rows.cover_mode, rows.literal_offsets
     literal_cover = rows.literal_cover
@@ -166,7 +166,7 @@ def groups_to_cells(
     is_stop: np.ndarray,
     short_list: int,
 ) -> Placements:
-    """Let each term's list descend to finer cells where it is long.
+    """Move the postings of long lists down to finer cells, term by term.
 
     At every level of `is_stop` a list of at most `short_list` postings stays, and so does any
     posting whose range is too large for a finer cell. Placements are by (level, term, code).
@@ -244,7 +244,7 @@ def groups_to_cells(
 
 @kernel
 def placements_to_runs(placed: Placements, order: np.ndarray, terms: int) -> tuple:  # type: ignore[type-arg]
-    """Directory of placements in (term, level, code) `order`: runs of a term's levels, cells.
+    """Build the directory of placements in (term, level, code) `order`: runs of a term's levels.
 
     Returns run_offsets u32[terms + 1], run_level i8[r], run_cells u32[r + 1], cell_code u32[c],
     cell_offsets i64[c + 1].
@@ -294,7 +294,7 @@ def placements_to_postings(
     post_literal: np.ndarray,
     rows: Predicates,
 ) -> np.ndarray:
-    """The postings u32[n, WORDS] in `order`."""
+    """Build the postings u32[n, WORDS] in `order`."""
     region_kind, box, expires_us = rows.region_kind, rows.box, rows.expires_us
     cover_mode, literal_offsets = rows.cover_mode, rows.literal_offsets
     literal_term, literal_true = rows.literal_term, rows.literal_true

@@ -1,8 +1,8 @@
-"""Probe postings with a block of objects: find the cells, and so the lists, that each object meets.
+"""Probe postings with a block of objects: find the cells, and so the lists, of each object.
 
 The block's objects are in cell order and its (object, term) pairs are grouped by term, so each
-term is looked up once a block and its cells are walked in memory order. The kinds `boolean` and
-`nearest` differ in what they do with the lists.
+term is looked up once per block and its cells are visited in memory order. The kinds `boolean` and
+`nearest` process the lists differently.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from placewire.kernels.space.cells import (
 )
 from placewire.kinds.boolean.kernels.postings import WORDS, BooleanIndex
 
-AHEAD = 256  # lists touched before they are read
-OBJECT, CELL, AT = 0, 1, 2  # columns of hits: an object, the cell it meets, its place in the group
+AHEAD = 256  # lists prefetched before they are read
+OBJECT, CELL, AT = 0, 1, 2  # columns of hits: object, cell, position in the group
 PAGE_WORDS = 1024  # of four bytes
 
 
 class Probe(NamedTuple):
-    """A block of objects ready for matching: in cell order, with their pairs grouped by term."""
+    """A block of objects ready for matching: in cell order, pairs grouped by term."""
 
     group_term: NDArray[np.uint64]
     group_offsets: NDArray[np.int64]
@@ -46,10 +46,10 @@ class Probe(NamedTuple):
 
 
 class Cursor(NamedTuple):
-    """How far a kernel came: the group, run and position to go on at, and its counts so far.
+    """Where a kernel stopped: the group, run and position to resume at, and its counts so far.
 
-    `found` pairs are in the buffers, of `candidates` postings that were looked at. Of the matches
-    found, none expires before `next_expiry_us`.
+    `found` pairs are in the buffers, of `candidates` postings that were tested. No match found so
+    far expires before `next_expiry_us`.
     """
 
     group: int
@@ -61,7 +61,7 @@ class Cursor(NamedTuple):
 
 
 class ObjectInCell(NamedTuple):
-    """What a posting is compared with: the object's place in the cell and its signature."""
+    """The values to compare with a posting: the object's position in the cell and its signature."""
 
     object: np.uint32
     x: np.uint32
@@ -71,7 +71,7 @@ class ObjectInCell(NamedTuple):
 
 @inlined_subkernel
 def first_cell_not_below(codes: np.ndarray, first: int, last: int, code: int) -> int:
-    """The first position in ascending codes[first:last] whose code is >= `code`, by galloping."""
+    """By galloping search the first position in codes[first:last] whose code is >= `code`."""
     step = 1
     low = first
     while low + step < last and codes[low + step] < code:
@@ -104,9 +104,9 @@ def objects_meeting_cells(
 ) -> tuple[int, int, int, np.uint32]:
     """Find the cells of up to AHEAD of the objects group_object[at:end], from `cell` on.
 
-    Writes them to `hits` i64[AHEAD, 3]. Returns how many there are, and the position and cell to go
-    on at. Reads a word of each list into `touched`, so that the memory of all of them is on its
-    way before the first is searched. (A `break` would make the compiler count references.)
+    Writes them to `hits` i64[AHEAD, 3]. Returns their number, and the position and cell to resume
+    at. Reads a word of each list into `touched` to prefetch all of them before the first is
+    searched. (A `break` would make the compiler count references.)
     """
     found = 0
     while at < end and found < AHEAD and cell < last_cell:
@@ -128,7 +128,7 @@ def objects_meeting_cells(
 def object_in_cell(
     o: np.uint32, lons: np.ndarray, lats: np.ndarray, signatures: np.ndarray, level: int
 ) -> ObjectInCell:
-    """The object as postings of a cell of this level are compared with it."""
+    """Return the object's values to compare with postings of this level."""
     x = np.uint32(place_in_cell(np.int64(fine_column_of_lon(lons[o])), level))
     y = np.uint32(place_in_cell(np.int64(fine_row_of_lat(lats[o])), level))
     return ObjectInCell(o, x, y, signatures[o])
@@ -138,9 +138,9 @@ def object_in_cell(
 def ranges_touching_postings(
     start: np.ndarray, end: np.ndarray, index: BooleanIndex, sums: np.ndarray
 ) -> int:
-    """Read a word of each page of the postings in ranges of codes start[i] to end[i] (outside).
+    """Prefetch the postings in ranges of codes start[i] to end[i] (exclusive), a word of each page.
 
-    Gives how many postings lie there; what was read is added to `sums` u32[1], so that it is.
+    Returns the number of postings there. Words are added to `sums` u32[1], so that they are read.
     """
     run_level, run_cells = index.run_level, index.run_cells
     cell_code, cell_offsets = index.cell_code, index.cell_offsets
@@ -151,7 +151,7 @@ def ranges_touching_postings(
         shift = 2 * (MAX_LEVEL - np.int64(run_level[r]))
         cell = np.int64(run_cells[r])
         last = np.int64(run_cells[r + 1])
-        done = cell  # what was read for an earlier range
+        done = cell  # already read for an earlier range
         for i in range(start.size):
             if cell >= last:
                 break
@@ -169,7 +169,7 @@ def ranges_touching_postings(
                     read ^= words[at]
                 done = cell
             if cell > begin:
-                # The next range may lie in the same cell of so coarse a level.
+                # The next range may lie in the same cell of this coarse level.
                 cell -= 1
     sums[0] ^= read
     return total

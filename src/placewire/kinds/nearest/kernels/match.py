@@ -1,6 +1,6 @@
 """Find the objects of a block that may enter the results of `nearest` subscriptions.
 
-Postings are those of the kind `boolean`, made of circles. The output may have false positives (a
+Postings are those of the kind `boolean`, built from circles. The output may have false positives (a
 circle has shrunk since) and duplicates (several terms match), but misses nothing. Settling decides.
 """
 
@@ -42,7 +42,7 @@ from placewire.model.expression import COVER_ONE
 
 
 class NearPredicates(NamedTuple):
-    """What n rows ask of an object: terms, and a circle (see `NearestRows`)."""
+    """The predicates of n rows: terms, and a circle (see `NearestRows`)."""
 
     expires_us: NDArray[np.int64]
     cover_mode: NDArray[np.uint8]
@@ -52,14 +52,14 @@ class NearPredicates(NamedTuple):
 
 
 class Circles(NamedTuple):
-    """The circles of n rows as known now: centres on the unit sphere f32[n, 3], limits f32[n]."""
+    """The current circles of n rows: centres on the unit sphere f32[n, 3], limits f32[n]."""
 
     centres: NDArray[np.float32]
     limits: NDArray[np.float32]
 
 
 class NearBuffers(NamedTuple):
-    """Where candidates go, and scratch, both at least as long as the longest list."""
+    """Output room for candidates, and scratch, both at least as long as the longest list."""
 
     object: NDArray[np.uint32]
     row: NDArray[np.uint32]
@@ -84,7 +84,7 @@ def postings_touching(
     out_row: np.ndarray,
     found: int,
 ) -> int:
-    """Put aside the postings of one cell whose box has the object and whose hints it may have.
+    """Select the postings of one cell whose box has the object and whose hints it may have.
 
     As in `postings_sifted`, no branch depends on a posting.
     """
@@ -122,7 +122,7 @@ def terms_contain_literals(
     first: int,
     last: int,
 ) -> bool:
-    """Whether the object has every term of the row."""
+    """Return true if the object has every term of the row."""
     for at in range(first, last):
         if not terms_contain(terms, first_term, last_term, literal_term[at]):
             return False
@@ -142,10 +142,10 @@ def objects_near_postings(
 ) -> Cursor:
     """Write every (object, row, distance) that may enter a result into the buffers.
 
-    `units` f32[objects, 3] are the objects on the unit sphere. Begins at the cursor; when there is
-    no more room it returns a cursor at the list it could not do.
+    `units` f32[objects, 3] are the objects on the unit sphere. Begins at the cursor; when the room
+    is exhausted, returns a cursor at the first list not done.
     """
-    # A field is a local, so that no reference is counted in the loops.
+    # Copy fields to locals, so that the loops count no references.
     group_term, group_offsets = probe.group_term, probe.group_offsets
     group_object, codes = probe.group_object, probe.codes
     lons, lats, signatures = probe.lon, probe.lat, probe.signatures
@@ -211,7 +211,7 @@ def objects_near_postings(
                     aside = postings_touching(
                         words, first, last, seen, aside_object, aside_row, aside
                     )
-                # The rows' circles are all over memory: let them come before they are read.
+                # The rows' circles are scattered in memory: prefetch them.
                 for k in range(aside):
                     row = np.int64(aside_row[k])
                     felt += centres[row, 0] + limits[row]
@@ -255,13 +255,13 @@ def objects_near_postings(
                     return Cursor(g, r, at, found, next_expiry, candidates)
         begin_run = np.int64(0)
     if touched == np.uint32(1) and found < 0 and felt == np.float32(1.0):
-        candidates += 1  # keeps the compiler from leaving out the touching
+        candidates += 1  # keeps the compiler from removing the prefetch
     return Cursor(group_term.size, 0, 0, found, next_expiry, candidates)
 
 
 @kernel
 def objects_near_rows(probe: Probe, rows: NearPredicates, dead: np.ndarray) -> tuple:  # type: ignore[type-arg]
-    """The same by looking at every pair, circles or not: object u32, row u32, distance f64."""
+    """Test every pair, without circles: object u32, row u32, distance f64."""
     lons, lats, nows_us = probe.lon, probe.lat, probe.now_us
     term_offsets, terms = probe.term_offsets, probe.terms
     expires_us, cover_mode = rows.expires_us, rows.cover_mode

@@ -1,4 +1,4 @@
-"""Ranking: the k best candidates of each subscription, kept in order as candidates come by seq."""
+"""Keep the k best candidates of each subscription, as candidates arrive by seq."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ NOTHING = -1  # nothing was dropped
 def candidates_entering_rows(
     rows: np.ndarray, distances: np.ndarray, sure: np.ndarray, ks: np.ndarray
 ) -> tuple:  # type: ignore[type-arg]
-    """Which candidates could enter if nothing were known but those before them: bool[n].
+    """Return which candidates could enter, judged only by those before them: bool[n].
 
-    Candidates come by (row, seq), each once. One that is not `sure` bool[n] may yet be refused: it
-    is kept, and nothing is left out because of it. `ks` u16 has the k of every row. Then come the
-    rows u32 that have k of them for sure, and the distance of the k-th f64.
+    Candidates are by (row, seq), each once. One that is not `sure` bool[n] may yet be rejected: it
+    is kept, and rules out no other. `ks` u16 has the k of every row. Also returns the rows u32 that
+    have k sure candidates, and the distance f64 of the k-th.
     """
     enters = np.empty(rows.size, np.bool_)
     full_rows = np.empty(rows.size, np.uint32)
@@ -57,11 +57,11 @@ def candidates_into_results(
     slot_distance: np.ndarray,
     slot_seq: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
-    """Apply candidates that come by (row, seq) to the results, in place.
+    """Apply candidates sorted by (row, seq) to the results, in place.
 
     Row r's result is in slots slot_offsets[r]:slot_offsets[r + 1], `counts` i32 of them in use, by
-    (distance, seq). A candidate that comes twice counts once. Gives which candidates entered,
-    bool[n], and the seq that each dropped, i64[n], NOTHING if none.
+    (distance, seq). A repeated candidate counts once. Returns which candidates entered, bool[n],
+    and the seq that each dropped, i64[n], NOTHING if none.
     """
     entered = np.zeros(rows.size, np.bool_)
     dropped = np.full(rows.size, NOTHING, np.int64)
@@ -73,7 +73,7 @@ def candidates_into_results(
         k = slot_offsets[row + 1] - first
         held = np.int64(counts[row])
         distance = distances[i]
-        # Every seq here is larger than those that are in: of equal distances the older stays.
+        # Every seq here is larger than those in the result: of equal distances the older stays.
         if held == k and distance >= slot_distance[first + k - 1]:
             continue
         if held == k:
@@ -95,9 +95,9 @@ def candidates_into_results(
 def results_to_radii(
     slot_offsets: np.ndarray, counts: np.ndarray, slot_distance: np.ndarray, within_m: np.ndarray
 ) -> np.ndarray:
-    """How far away an object may be and still enter each result: f64[n].
+    """Return the largest distance at which an object may still enter each result: f64[n].
 
-    That is the distance of the last when there are k, and `within_m` f64[n] until then.
+    It is the distance of the k-th object or, with fewer than k, `within_m` f64[n].
     """
     radii = np.empty(counts.size, np.float64)
     for row in range(counts.size):
@@ -114,7 +114,7 @@ def slots_taken(
     slot_seq: np.ndarray,
     picked: np.ndarray,
 ) -> tuple:  # type: ignore[type-arg]
-    """The results of the picked rows: slot_offsets, counts, slot_distance, slot_seq of theirs."""
+    """Copy the results of the picked rows: slot_offsets, counts, slot_distance, slot_seq."""
     offsets = np.zeros(picked.size + 1, np.int64)
     for i in range(picked.size):
         offsets[i + 1] = offsets[i] + slot_offsets[picked[i] + 1] - slot_offsets[picked[i]]

@@ -1,13 +1,13 @@
-"""Buffers of `relevant` rows: the objects that a result may need, by rank, as the window slides.
+"""Buffers of `relevant` rows: ranked objects that results may need as the window slides.
 
 Row r's buffer is in slots offsets[r]:offsets[r + 1], the first counts[r] of them by rank: score
-descending, then seq descending. Scores are whole numbers of 1e-9 (`nano`). `exp` says when an
-object leaves the window: as soon as the horizon reaches it. An object dominates another of lower
-rank if it stays at least as long; `dom` counts those that dominate an object. With k of them it can
-never be in the result again, and is left out.
+descending, then seq descending. Scores are whole numbers of 1e-9 (`nano`). An object leaves the
+window when the horizon reaches its `exp`. An object dominates another of lower rank if it stays at
+least as long; `dom` counts the objects that dominate one. An object with k dominators can never
+enter the result again, and is removed.
 
-A buffer has every object of the window that ranks at or above (theta, theta_seq) and is not left
-out; if theta is ALL, simply every candidate.
+A buffer has every object of the window that ranks at or above (theta, theta_seq) and was not
+removed; if theta is ALL, every candidate.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_K = 1_000
 class Buffers(NamedTuple):
     """Buffers of n rows with room for m objects.
 
-    In a window of the last objects an object leaves in the order of seq: `exp` is `seq` itself.
+    In a window of the last N objects, objects leave in order of seq, and `exp` is the seq.
     """
 
     offsets: NDArray[np.int64]  # [n + 1]
@@ -43,7 +43,7 @@ class Buffers(NamedTuple):
 
 @subkernel
 def first_reaching(values: np.ndarray, value: int) -> int:
-    """The first of ascending values that is at least `value`."""
+    """Return the first position of ascending values with at least `value`."""
     low, high = 0, values.size
     while low < high:
         middle = (low + high) // 2
@@ -65,7 +65,7 @@ def enter_buffer(
     trim: bool,
     buffers: Buffers,
 ) -> int:
-    """Insert an object into a buffer; returns its position, or -1 if k others rank before it.
+    """Insert an object into a buffer; return its position, or -1 if k others rank before it.
 
     A full buffer evicts its lowest object, and theta rises. With `trim` it evicts several at once,
     which leaves room for later objects.
@@ -120,7 +120,7 @@ def enter_buffer(
 
 @subkernel
 def leave_buffer(row: int, horizon: int, buffers: Buffers) -> None:
-    """Let the objects go that the horizon has reached."""
+    """Remove the objects that the horizon has reached."""
     nanos, seqs, exps, doms = buffers.nano, buffers.seq, buffers.exp, buffers.dom
     first = buffers.offsets[row]
     kept = first
@@ -134,7 +134,7 @@ def leave_buffer(row: int, horizon: int, buffers: Buffers) -> None:
 
 @subkernel
 def soonest_in_buffer(row: int, buffers: Buffers) -> np.int64:
-    """When the first object of a buffer leaves."""
+    """Return when the first object of a buffer leaves."""
     soonest = NEVER
     first = buffers.offsets[row]
     for at in range(first, first + buffers.counts[row]):
@@ -159,7 +159,7 @@ def entrants_into_buffers(
     dominance: bool,
     buffers: Buffers,
 ) -> None:
-    """Put objects that entered the buffers of rows[i] there again, in place."""
+    """Reinsert objects that entered the buffers of rows[i], in place."""
     for i in range(rows.size):
         if entrant_exp[i] > horizon:
             enter_buffer(
@@ -176,7 +176,7 @@ def entrants_into_buffers(
 
 @kernel
 def buffers_above_theta(buffers: Buffers) -> None:
-    """Leave out what ranks below (theta, theta_seq), in place."""
+    """Remove objects that rank below (theta, theta_seq), in place."""
     counts, nanos, seqs = buffers.counts, buffers.nano, buffers.seq
     theta, theta_seq = buffers.theta, buffers.theta_seq
     for row in range(counts.size):
@@ -194,7 +194,7 @@ def buffers_above_theta(buffers: Buffers) -> None:
 
 @kernel
 def buffers_past_horizon(horizon: int, buffers: Buffers) -> np.ndarray:
-    """Leave out what has left the window, in place; gives when the next object of each row does."""
+    """Remove objects that have left the window, in place; return when each row's next leaves."""
     soonest = np.empty(buffers.counts.size, np.int64)
     for row in range(soonest.size):
         leave_buffer(row, horizon, buffers)
@@ -204,9 +204,9 @@ def buffers_past_horizon(horizon: int, buffers: Buffers) -> np.ndarray:
 
 @kernel
 def buffers_taken(picked: np.ndarray, since_seq: int, source: Buffers, taken: Buffers) -> None:
-    """Copy what came at `since_seq` or later in the buffers of the picked rows to others.
+    """Copy the objects of picked rows that arrived at `since_seq` or later to other buffers.
 
-    These have room for it; they get their counts, not their thresholds.
+    The target has room for them; it receives counts, but not thresholds.
     """
     for i in range(picked.size):
         row = np.int64(picked[i])
@@ -221,7 +221,7 @@ def buffers_taken(picked: np.ndarray, since_seq: int, source: Buffers, taken: Bu
 
 @kernel
 def newcomers_counted(picked: np.ndarray, since_seq: int, buffers: Buffers) -> np.ndarray:
-    """How many objects in the buffers of the picked rows came at `since_seq` or later: i64[n]."""
+    """Count objects in the picked rows' buffers that arrived at `since_seq` or later: i64[n]."""
     newcomers = np.zeros(picked.size, np.int64)
     for i in range(picked.size):
         row = np.int64(picked[i])
@@ -234,7 +234,7 @@ def newcomers_counted(picked: np.ndarray, since_seq: int, buffers: Buffers) -> n
 
 @kernel
 def buffers_put(rows: np.ndarray, source: Buffers, buffers: Buffers) -> None:
-    """Copy buffers to those of some rows; what finds no room there is below theta."""
+    """Copy buffers to those of some rows; objects that do not fit there are below theta."""
     theta, theta_seq = buffers.theta, buffers.theta_seq
     for i in range(rows.size):
         row = rows[i]
@@ -252,14 +252,14 @@ def buffers_put(rows: np.ndarray, source: Buffers, buffers: Buffers) -> None:
 
 @kernel
 def cheapest_sizes(ks: np.ndarray, looked: np.ndarray, growth: float) -> np.ndarray:
-    """How many objects above the threshold make a buffer cheapest to keep: i64[n].
+    """Return how many objects above the threshold make a buffer cheapest to keep: i64[n].
 
-    With n of them, a buffer has about k (1 + ln(n / k)) that are not dominated, and an arriving or
-    leaving one walks along these. A search looks at `looked` objects; it is needed once the number
-    above the threshold, a random walk with a reflecting barrier at 2 n, has come down to k - 1.
-    In it `growth` objects arrive for each that leaves.
-    Both costs are taken by arriving object and without their common factor; the sum falls, then
-    rises, and the least is found by descent.
+    With n of them, a buffer has about k (1 + ln(n / k)) that are not dominated, and an object that
+    enters or leaves is moved past these. A search tests `looked` objects; it is needed once the
+    number above the threshold, a random walk with a reflecting barrier at 2 n, falls to k - 1.
+    During it `growth` objects arrive for each that leaves.
+    Both costs are per arriving object, without their common factor. The sum falls, then rises;
+    descent finds the minimum.
     """
     sizes = np.empty(ks.size, np.int64)
     for i in range(ks.size):
@@ -291,10 +291,10 @@ def buffer_cost(n: float, k: float, looked: float, growth: float) -> float:
 
 @kernel
 def steps_down(above: float, n: float, growth: float) -> float:
-    """How many steps a walk takes to come down by `above`, its barrier n above where it begins.
+    """Return the expected steps of a walk to fall by `above`, its barrier n above the start.
 
-    One step down from a place d below the barrier takes (1 + growth) (1 + growth + .. + growth^d)
-    steps, which is summed up here. Far up it takes so many that the exact number no longer matters.
+    A step down from a place d below the barrier takes (1 + growth) (1 + growth + .. + growth^d)
+    steps; the function sums these. Far up there are so many that the exact number is irrelevant.
     """
     if abs(growth - 1.0) < 1e-6:
         return 2.0 * above * n + above * (above + 1.0)
@@ -302,7 +302,7 @@ def steps_down(above: float, n: float, growth: float) -> float:
     return (far - above) * (1.0 + growth) / (growth - 1.0)
 
 
-# What a search takes beside scoring objects, as so many of them: words looked up in every file,
-# bounds of pages, memory that is not in a cache; some tenths of a millisecond in all.
+# The cost of a search besides scoring, in scored objects: word lookups in every file, bounds of
+# pages, cache misses; some tenths of a millisecond in all.
 SEARCH_BASE = 30_000.0
 SEARCH_STEP = 4.0  # the cost of scoring an object, in steps along a buffer

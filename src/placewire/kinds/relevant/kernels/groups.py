@@ -1,6 +1,6 @@
-"""Prunings of the search for `relevant` rows, each to be switched off, and what it counts.
+"""Groups of `relevant` postings, the prunings of their search (each optional), and its counters.
 
-docs/decisions/0010 says what they are and what each is worth.
+docs/decisions/0010 explains the prunings and what each saves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from placewire.kinds.relevant.kernels.score import RelevanceBlock
 from placewire.model.regions import EARTH_RADIUS_M
 from placewire.objects.kernels.best_of_rows import ALPHA, LAT, LON, NORM, REACH, ScoredRows
 
-# Prunings, each a bit.
+# Prunings, one bit each.
 CELL_PRUNING = 1  # Lemma 6
 GROUP_PRUNING = 2  # Theorem 3
 EARLY_TERMINATION = 4  # Theorem 4
@@ -29,11 +29,11 @@ MAX_WEIGHT = 64  # Theorem 1
 UNSEEN_BOUND = 128  # Theorem 2
 HINTS = 256  # terms that the object surely lacks
 ALL_PRUNINGS = 511
-COUNT_POSTINGS = 512  # say which pruning skips a posting; slow
+COUNT_POSTINGS = 512  # count which pruning skips a posting; slow
 
-# Counters: cells and groups met and skipped; the postings in them, those that a search of a group
-# ended before, and those looked at; of these, those that each bound skipped (the first three only
-# with COUNT_POSTINGS); and candidates whose threshold has risen since, and that were scored.
+# Counters: cells and groups visited and skipped; the postings in them, those skipped by early
+# termination of a group, and those tested; of these, those that each bound skipped (the first three
+# only with COUNT_POSTINGS); candidates whose threshold has risen since; and candidates scored.
 COUNTER_NAMES = (
     *("cells", "cells_skipped", "groups", "groups_skipped"),
     *("in_cells", "in_groups", "cut", "looked"),
@@ -46,24 +46,24 @@ BY_PREFIX, BY_INNER, BY_UNSEEN, BY_HINTS = 8, 9, 10, 11
 RAISED, VERIFIED = 12, 13
 
 
-# Facts of a posting; a group's postings have them one fact after another.
+# Facts of a posting; a group stores each fact of all its postings contiguously.
 NEED, NEAR, LATER, PULL, ALPHA_OF, UNIT_X, UNIT_Y, UNIT_Z = 0, 1, 2, 3, 4, 5, 6, 7
 FACTS = 8
-BOUNDS = 5  # the first of these, as least and largest
-BOX = 5  # where a cell's box begins among its bounds: three least and three largest coordinates
+BOUNDS = 5  # the first of these, as minimum and maximum
+BOX = 5  # where a cell's box begins among its bounds: three minima and three maxima
 CHUNK = 16  # postings of a group that share bounds
-LEAST_GROUP = 32  # postings, unless the cell has fewer
-NEED_PADDING = 2e-6  # more than 32-bit floats and the rounding of a score may add up to
+LEAST_GROUP = 32  # minimum postings of a group, unless the cell has fewer
+NEED_PADDING = 2e-6  # more than the total error of 32-bit floats and of rounding a score
 WEIGHT_PADDING = 1e-6
-NOT_POSTED = 1 << 40  # more than any number of a term
-MOST_PULL = 1e30  # a reach of nothing at all, still a number
+NOT_POSTED = 1 << 40  # more than any term number
+MOST_PULL = 1e30  # the pull of a reach of 0, kept finite
 
 
 class GroupIndex(NamedTuple):
     """Terms numbered from the rarest, their cells, groups, chunks and postings.
 
-    Every array can be mapped from disk. `posted` says which literals of the rows are in the index;
-    it is empty if all are. `longest` is how many postings the largest cell has.
+    Every array can be mapped from disk. `posted` marks the literals of the rows that are in the
+    index; it is empty if all are. `longest` is the number of postings of the largest cell.
     """
 
     term_table: NDArray[np.uint64]
@@ -83,15 +83,15 @@ class GroupIndex(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many postings there are."""
+        """Return the number of postings."""
         return int(self.posting_row.size)
 
 
 class TermPairs(NamedTuple):
-    """Pairs of objects and terms of an index, in lists by term, objects ascending.
+    """The (object, term) pairs of an index, in lists by term, objects ascending.
 
-    A list has the number of its term; a pair its object, weights x and y, and hints of the terms
-    that may come after it.
+    A list has the number of its term. A pair has its object, weights x and y, and hints of the
+    terms that may follow it.
     """
 
     list_number: NDArray[np.int32]
@@ -114,10 +114,10 @@ def rows_to_weights(
 ) -> tuple:  # type: ignore[type-arg]
     """The postings of picked rows: literal i64[p], row u32[p], near, later f32[p], hints u64[p].
 
-    A row's terms are taken in the order of their numbers, those that are not posted (bool, empty:
-    all are) last unless they stay `in_place`: then a pair is found by another index if an object
-    has one of them before. If `dropping`, a posting is left out whose row could not reach `theta`
-    by it even with an object at its place.
+    A row's terms are ordered by number. Terms that are not posted (bool; empty: all are) come last,
+    unless they stay `in_place`: then another index finds a pair whose object has an earlier one of
+    them. If `dropping`, postings are omitted by which the row could not reach `theta`, even with
+    an object at its point.
     """
     literal_offsets, literal_term = rows.literal_offsets, rows.literal_term
     literal_idf, weights = rows.literal_idf, rows.weights
@@ -174,7 +174,7 @@ def rows_to_facts(
     rows: ScoredRows,
     theta: np.ndarray,
 ) -> np.ndarray:
-    """The facts f32[FACTS, p] of postings."""
+    """Return the facts f32[FACTS, p] of postings."""
     weights = rows.weights
     facts = np.empty((FACTS, post_row.size), np.float32)
     for p in range(post_row.size):
@@ -196,10 +196,10 @@ def rows_to_facts(
 def lists_to_cells(
     list_offsets: np.ndarray, order: np.ndarray, codes: np.ndarray, leaf: int
 ) -> tuple:  # type: ignore[type-arg]
-    """Sort each list of postings along the curve and cut it into cells of at most `leaf` of them.
+    """Sort each list of postings along the Z-order curve and cut it into cells of at most `leaf`.
 
-    Writes into `order` i64[p]; `codes` u32[p] are of postings. Returns how many cells each list
-    has, as offsets i64[n + 1], and the postings of each cell, as offsets i64[c + 1].
+    Writes into `order` i64[p]; `codes` u32[p] are of postings. Returns the offsets of each list's
+    cells, i64[n + 1], and of each cell's postings, i64[c + 1].
     """
     list_cells = np.zeros(list_offsets.size, np.int64)
     cell_offsets = np.zeros(1024, np.int64)
@@ -224,7 +224,7 @@ def lists_to_cells(
                 cell_offsets[cells] = last
                 continue
             shift -= 2
-            # The last quarter goes below, so that cells come out in order.
+            # The last quarter is pushed first, so that cells come out in order.
             to = last
             for quarter in range(3, -1, -1):
                 low, high = first, to
@@ -243,7 +243,7 @@ def lists_to_cells(
 
 @subkernel
 def groups_of(postings: int, groups: int) -> int:
-    """How many groups a cell is cut into."""
+    """Return the number of groups that a cell is cut into."""
     return max(1, min(groups, postings // LEAST_GROUP))
 
 
@@ -255,7 +255,7 @@ def cells_to_groups(
     needs: np.ndarray,
     groups: int,
 ) -> tuple:  # type: ignore[type-arg]
-    """Cut each cell into groups of like alpha, of as many postings each, by rising need.
+    """Cut each cell into equal groups of similar alpha, each sorted by ascending need.
 
     Writes into `order`. Returns the groups of each cell, the postings and the chunks of each group,
     all as offsets i64.
@@ -287,7 +287,7 @@ def cells_to_groups(
 
 @subkernel
 def widen_bounds(bounds: np.ndarray, facts: np.ndarray, p: int) -> None:
-    """Take a posting into bounds f32[>= BOUNDS]."""
+    """Extend bounds f32[>= BOUNDS] by a posting."""
     bounds[NEED] = min(bounds[NEED], facts[NEED, p])
     bounds[NEAR] = max(bounds[NEAR], facts[NEAR, p])
     bounds[LATER] = max(bounds[LATER], facts[LATER, p])
@@ -305,8 +305,8 @@ def groups_to_bounds(
 ) -> tuple:  # type: ignore[type-arg]
     """Bounds of cells f32[c, BOX + 6] and chunks f32[k, BOUNDS], and facts by group f32[8 p].
 
-    The bounds of a chunk are of it and all after it in its group: those of the first are the
-    group's.
+    The bounds of a chunk cover it and all later chunks of its group, so the first chunk's are those
+    of the group.
     """
     cell_bounds = np.empty((cell_offsets.size - 1, BOX + 6), np.float32)
     for c in range(cell_offsets.size - 1):
@@ -346,7 +346,7 @@ NO_BOUND = 1e6  # a weight that no text has
 
 @subkernel
 def weights_of(weight: float, most: float, prunings: int) -> tuple[float, float]:
-    """The weights x and y of a pair, by its term's and the largest of the others', padded."""
+    """Return the weights x and y of a pair from its term's and the largest other weight, padded."""
     x, y = NO_BOUND, NO_BOUND
     if prunings & UNSEEN_BOUND:
         x, y = weight, most
@@ -360,7 +360,7 @@ def weights_of(weight: float, most: float, prunings: int) -> tuple[float, float]
 
 @kernel
 def objects_to_pairs(block: RelevanceBlock, index: GroupIndex, prunings: int) -> tuple:  # type: ignore[type-arg]
-    """The number i32 of each object's term, -1 if the index has none, and the pairs of them.
+    """Return the number i32 of each object's term, -1 if the index has none, and the pairs.
 
     If only some literals are posted, a row may have any other term of the object after a pair's.
     """
@@ -390,8 +390,8 @@ def objects_to_pairs(block: RelevanceBlock, index: GroupIndex, prunings: int) ->
     pair_hints = np.zeros(pairs, np.uint64)
     weights = np.zeros(pairs, np.float64)
     others = np.zeros(pairs, np.float64)
-    # Of each object, the largest weight and the signatures of the terms met: from the last term to
-    # the first and, if the terms before count as well, back again.
+    # For each object, the largest weight and the signatures of the terms seen: from the last term
+    # to the first and, if earlier terms count as well, back again.
     for backwards in (True, False):
         most = np.zeros(norms.size, np.float64)
         hints = np.zeros(norms.size, np.uint64)

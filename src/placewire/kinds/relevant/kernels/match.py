@@ -1,7 +1,7 @@
-"""Relating a block of objects to the groups of `relevant` rows: each pair that reaches, once.
+"""Match a block of objects with groups of `relevant` rows: each pair that may reach, once.
 
-A pair is found at the first term of the row, in the index's order, that the object has. So what a
-posting tells of the terms after it bounds all the text that the two may share.
+A pair is found at the first term of the row, in the index's order, that the object has. So a
+posting's data about later terms bounds the text score of all terms that the two may share.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ CHORD_PADDING = np.float32(4e-7)  # of the earth's radius: 2.5 m, as for circles
 
 @subkernel
 def chord_to_box(bounds: np.ndarray, x: np.float32, y: np.float32, z: np.float32) -> np.float32:
-    """No point of the box is nearer to the point than this."""
+    """Return a lower bound of the chord from the point to any point of the box."""
     zero = np.float32(0.0)
     dx = max(bounds[BOX] - x, x - bounds[BOX + 3], zero)
     dy = max(bounds[BOX + 1] - y, y - bounds[BOX + 4], zero)
@@ -59,7 +59,7 @@ def chord_to_box(bounds: np.ndarray, x: np.float32, y: np.float32, z: np.float32
 
 @subkernel
 def bounds_reached(bounds: np.ndarray, x: np.float32, y: np.float32, chord: np.float32) -> bool:
-    """Whether a posting within the bounds may reach its threshold."""
+    """Return true if a posting within the bounds may reach its threshold."""
     text = bounds[NEAR] * x + bounds[LATER] * y
     return bool(text >= bounds[NEED] + min(bounds[PULL] * chord, bounds[ALPHA_OF]))
 
@@ -75,9 +75,9 @@ def postings_exceeding(
     units: np.ndarray,
     excess: np.ndarray,
 ) -> None:
-    """By how much each of the first `count` postings of a group may exceed its need: f32.
+    """Write by how much each of the first `count` postings of a group may exceed its need: f32.
 
-    Plain loops over slices: the compiler makes vector instructions of them.
+    These are plain loops over slices, which the compiler turns into vector instructions.
     """
     need = facts[base : base + count]
     near = facts[base + NEAR * stride : base + NEAR * stride + count]
@@ -111,7 +111,7 @@ def postings_exceeding_at(
     chord: np.float32,
     excess: np.ndarray,
 ) -> None:
-    """The same with one chord for all, that of the cell."""
+    """As `postings_exceeding`, with the chord of the cell for all postings."""
     for i in range(count):
         far = min(facts[base + PULL * stride + i] * chord, facts[base + ALPHA_OF * stride + i])
         text = facts[base + NEAR * stride + i] * x + facts[base + LATER * stride + i] * y
@@ -130,9 +130,9 @@ def count_postings(
     inside: np.ndarray,
     counters: np.ndarray,
 ) -> None:
-    """Say which bound skips each posting: the prefix from the cell's edge, its place, or `excess`.
+    """Count for each posting the bound that skips it: the cell's prefix, its place, or `excess`.
 
-    `inside` is what is left of the prefix at its place.
+    `inside` is the excess that the prefix allows at the posting's place.
     """
     for i in range(count):
         far = min(facts[base + PULL * stride + i] * chord, facts[base + ALPHA_OF * stride + i])
@@ -156,7 +156,7 @@ def chunks_reached(
     y: np.float32,
     chord: np.float32,
 ) -> int:
-    """The first chunk after `first` from which on none is reached, by bisection."""
+    """Return, by bisection, the first chunk after `first` from which on none is reached."""
     low, high = first + 1, last
     while low < high:
         middle = (low + high) >> 1
@@ -178,11 +178,11 @@ def objects_reaching_groups(
     cursor: np.ndarray,
     counters: np.ndarray,
 ) -> int:
-    """Write every (object, row, term) that may reach the row's threshold, and a bound of its score.
+    """Write every (object, row, term) that may reach the row's threshold, with a score bound.
 
-    Gives how many are written. `excess` f32 is scratch; it and `room` are at least as long as the
-    longest cell. `cursor` i64[3] holds the list, cell and pair to begin at; when there is no more
-    room it is at the cell that could not be done, at the end past the last list.
+    Returns how many are written. `excess` f32 is scratch; it and `room` are at least as long as the
+    longest cell. `cursor` i64[3] holds the list, cell and pair to begin at; when the room is
+    exhausted it is set to the first cell not done, at the end to past the last list.
     """
     list_number, list_offsets = pairs.list_number, pairs.list_offsets
     pair_object, pair_hints = pairs.object, pairs.hints

@@ -1,4 +1,4 @@
-"""Relevance: the score of an object for a `relevant` row, and every pair by looking at each.
+"""Relevance: score an object for a `relevant` row, or every pair by testing each.
 
 Scores are whole billionths ("nano", i32), as the specification rounds them.
 """
@@ -16,8 +16,8 @@ from placewire.kernels.text.term_sets import place_of_term
 from placewire.objects.kernels.best_of_rows import ALPHA, LAT, LON, NORM, REACH, ScoredRows
 from placewire.objects.kernels.score import score_nano
 
-BOUND_PADDING = 1e-5  # more than 32-bit floats take from a bound
-TOUCHED = 128  # rows touched before they are read
+BOUND_PADDING = 1e-5  # more than the error of a bound in 32-bit floats
+TOUCHED = 128  # rows prefetched before they are read
 
 
 class RelevanceBlock(NamedTuple):
@@ -33,7 +33,7 @@ class RelevanceBlock(NamedTuple):
 
 
 class LiveRows(NamedTuple):
-    """When rows expire, the score in billionths that each needs, and the bits of ended rows."""
+    """When rows expire, the score in billionths that each needs, and the bitmap of ended rows."""
 
     expires_us: NDArray[np.int64]
     theta: NDArray[np.int32]
@@ -41,9 +41,9 @@ class LiveRows(NamedTuple):
 
 
 class CandidateRoom(NamedTuple):
-    """Room for pairs of object and row: the number of the term by which each was found, and bounds.
+    """Room for (object, row) pairs: the number of the term that found each, and score bounds.
 
-    `bound` f32 is at least the score; `nano` is the score itself, of those that reach.
+    `bound` f32 is at least the score; `nano` is the score itself, of pairs that reach `theta`.
     """
 
     object: NDArray[np.uint32]
@@ -66,7 +66,7 @@ def make_candidate_room(size: int) -> CandidateRoom:
 
 @subkernel
 def row_is_over(dead: np.ndarray, expires_us: np.ndarray, row: int, now_us: int) -> bool:
-    """Whether a row has ended or expired."""
+    """Return true if a row has ended or expired."""
     if dead.size and (dead[row >> 6] >> np.uint64(row & 63)) & np.uint64(1):
         return True
     return bool(expires_us[row] <= now_us)
@@ -87,9 +87,9 @@ def row_similarity(
     literal_idf: np.ndarray,
     row_norm: float,
 ) -> float:
-    """TSim of the specification's section 7, in the order of the row's terms; -1 if no term counts.
+    """Compute TSim (specification, section 7) in the order of the row's terms; -1 if none counts.
 
-    That is, if none is shared, or if a posted term with a number below `number` finds the pair.
+    None counts if none is shared, or if a posted term with a number below `number` finds the pair.
     """
     textual = -1.0
     for at in range(first, last):
@@ -107,9 +107,9 @@ def row_similarity(
 
 @kernel
 def objects_relevant_to_rows(block: RelevanceBlock, live: LiveRows, scored: ScoredRows) -> tuple:  # type: ignore[type-arg]
-    """Every (object u32, row u32, score i32) with a shared term and a score of at least `theta`.
+    """Find every (object u32, row u32, score i32) with a shared term and a score >= `theta`.
 
-    Looks at every pair: the oracle of the index, and its null implementation.
+    Tests every pair, as a reference for tests of the index and as a baseline.
     """
     lons, lats, nows_us, norms = block.lon, block.lat, block.now_us, block.norms
     term_offsets, terms = block.term_offsets, block.terms
@@ -171,8 +171,8 @@ def candidates_reaching_rows(
 ) -> tuple:  # type: ignore[type-arg]
     """Score the first `count` candidates, and move those that reach `theta` to the front.
 
-    Skips candidates that another posted term finds first. Returns how many reach `theta` and how
-    many were scored.
+    Skips candidates that an earlier posted term finds. Returns how many reach `theta` and how many
+    were scored.
     """
     objects, rows, nanos = room.object, room.row, room.nano
     numbers, bounds = room.number, room.bound
@@ -181,7 +181,7 @@ def candidates_reaching_rows(
     expires_us, theta, dead = live.expires_us, live.theta, live.dead
     literal_offsets, literal_term = scored.literal_offsets, scored.literal_term
     literal_idf, weights = scored.literal_idf, scored.weights
-    # What is needed of rows is all over memory: let it come before it is read.
+    # The data of rows is scattered in memory: prefetch it.
     felt = np.int64(0)
     left = 0
     found = 0
@@ -228,5 +228,5 @@ def candidates_reaching_rows(
                 objects[found], rows[found], nanos[found] = o, row, nano
                 found += 1
     if felt == 1 and found < 0:
-        left += 1  # keeps the compiler from leaving out the touching
+        left += 1  # keeps the compiler from removing the prefetch
     return found, left

@@ -1,4 +1,4 @@
-"""The sliding window past buffers: what arrives and leaves, event by event, and the updates."""
+"""Slide the window past buffers: apply arrivals and departures by event, and write the updates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class WindowMatches(NamedTuple):
 
 
 class PassedRows(NamedTuple):
-    """Rows that the window passes: the events after `begin` and before `stop`.
+    """Rows to slide the window past: the events after `begin` and before `stop`.
 
     `status` receives the seq of the event before which a row needs a refill, otherwise DONE.
     """
@@ -46,7 +46,7 @@ class PassedRows(NamedTuple):
 
 
 class RefilledRows(NamedTuple):
-    """Rows to refill as of an event; a row is `complete` if the window has no more for it."""
+    """Rows to refill at an event; a row is `complete` if the window has no more objects for it."""
 
     row: NDArray[np.int64]
     k: NDArray[np.int64]
@@ -68,7 +68,7 @@ class WindowUpdates(NamedTuple):
 
 @array_subkernel
 def make_update_room(updates: int, adds: int, drops: int) -> WindowUpdates:
-    """Return room for so many updates, objects added and objects dropped."""
+    """Return room for a number of updates, objects added and objects dropped."""
     return WindowUpdates(
         np.empty(updates, np.int64),
         np.empty(updates, np.int64),
@@ -107,7 +107,7 @@ def changed_result(
     room: WindowUpdates,
     written: np.ndarray,
 ) -> None:
-    """Write what entered and what left a result since it was copied, if anything did."""
+    """Write the objects that entered and left a result since it was copied, if any."""
     nanos, seqs = buffers.nano, buffers.seq
     add_nano, add_seq, drop_seq = room.add_nano, room.add_seq, room.drop_seq
     first = buffers.offsets[row]
@@ -152,8 +152,8 @@ def window_past_rows(
 ) -> int:
     """Apply a range of the log to the buffers of some rows, in place, and write the updates.
 
-    What arrives and what leaves at one event is applied together. A row that would have fewer than
-    k while the window has more stops before that event. `written` i64[3] counts updates, adds and
+    Arrivals and departures at one event are applied together. A row that would fall below k while
+    the window has more objects stops before that event. `written` i64[3] counts updates, adds and
     drops. Returns the row to resume at when the output is full.
     """
     rows, ks, stops = passed.row, passed.k, passed.stop
@@ -237,10 +237,10 @@ def best_into_buffers(
     buffers: Buffers,
     soonest: np.ndarray,
 ) -> WindowUpdates:
-    """Fill the buffers of some rows again with the best of the window, and return the updates.
+    """Refill the buffers of some rows with the best of the window, and return the updates.
 
-    Row i gets the first best.counts[i] of the slots best.offsets[i]:best.offsets[i + 1], by rank;
-    if it is complete, they are all candidates that there are.
+    Row i gets the first best.counts[i] of the slots best.offsets[i]:best.offsets[i + 1], by rank.
+    If it is complete, these are all candidates.
     """
     rows, ks = refilled.row, refilled.k
     at_seq, complete = refilled.at_seq, refilled.complete

@@ -1,4 +1,4 @@
-"""Reports of frequent terms: for each group one sweep over time, with objects that come and go."""
+"""Report frequent terms: one sweep over time per group, as objects enter and leave the window."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class StartCounts(NamedTuple):
-    """What groups count at their first due time.
+    """The counts of groups at their first due time.
 
     File f gives group g the words offsets[f, g]:offsets[f, g + 1] with their counts. `objects` are
-    those of all files.
+    totals over all files.
     """
 
     offsets: np.ndarray  # i64[f, g + 1]
@@ -30,7 +30,7 @@ class StartCounts(NamedTuple):
 
 
 class ObjectMoves(NamedTuple):
-    """Objects that come (step 1) or go (-1) at a time, with their words as a CSR column.
+    """Objects that enter (step 1) or leave (-1) at a time, with their words as a CSR column.
 
     File f gives group g the moves offsets[f, g]:offsets[f, g + 1].
     """
@@ -46,7 +46,7 @@ class ObjectMoves(NamedTuple):
 def note_term(
     table: np.ndarray, keys: np.ndarray, words: np.ndarray, known: int, key: np.uint64, word: int
 ) -> tuple:  # type: ignore[type-arg]
-    """The number of a term by its hash, a new one if need be, and how many there are."""
+    """Return the number of a term by its hash, adding the term if new, and how many there are."""
     at = entry_of_hash(table, key)
     if table[at + np.uint64(1)] == EMPTY:
         table[at] = key
@@ -66,7 +66,7 @@ def is_before(
     one: int,
     other: int,
 ) -> bool:
-    """Whether a term comes before another: more frequent, or as frequent and lower."""
+    """Return true if a term ranks before another: more frequent, or equal and lower."""
     if counts[one] != counts[other]:
         return bool(counts[one] > counts[other])
     a, b = words[one], words[other]
@@ -91,7 +91,7 @@ def sift_down(
     word_offsets: np.ndarray,
     word_bytes: np.ndarray,
 ) -> None:
-    """Let a term sink in a heap whose top is the last in order."""
+    """Sift a term down in a heap whose top is the lowest-ranked term."""
     while True:
         child = 2 * at + 1
         if child >= size:
@@ -116,7 +116,7 @@ def first_terms(
     word_offsets: np.ndarray,
     word_bytes: np.ndarray,
 ) -> int:
-    """Write the first k terms in order into `heap`; gives how many there are."""
+    """Write the first k terms in order into `heap`; return how many there are."""
     size = 0
     for term in range(known):
         if counts[term] <= 0:
@@ -143,9 +143,9 @@ def first_terms(
 def groups_reported(
     groups: DueGroups, starts: StartCounts, moves: ObjectMoves, pool: Words
 ) -> tuple:  # type: ignore[type-arg]
-    """All reports of all groups.
+    """Return all reports of all groups.
 
-    `starts` and `moves` have words as numbers of one pool, where one word may have several. Gives
+    `starts` and `moves` number words in one pool, where a word may occur several times. Returns
     the due row, the time and a CSR column of words and counts.
     """
     due_offsets, due_k, due_every = groups.due_offsets, groups.due_k, groups.due_every_us
@@ -200,7 +200,7 @@ def groups_reported(
         objects = start_objects[g]
         now_us = np.int64(np.iinfo(np.int64).min)
         for i in range(moved + 1):
-            # Between two moves nothing changes: every due time there reports the same.
+            # Nothing changes between two moves: every due time there has the same report.
             stop_us = times[order[i]] if i < moved else until_us
             if objects > 0 and stop_us > now_us:
                 size = -1
@@ -209,7 +209,7 @@ def groups_reported(
                     if at_us >= stop_us or at_us >= due_until[d]:
                         continue
                     if at_us < now_us:
-                        # A gap without objects: skip to the next time that can have one.
+                        # A gap without objects: skip to the next due time that can have one.
                         at_us += -(-(now_us - at_us) // due_every[d]) * due_every[d]
                     while at_us < stop_us and at_us < due_until[d]:
                         if size < 0:

@@ -1,9 +1,9 @@
-"""Count the terms of retained objects in regions: whole nodes by their tables, others row by row.
+"""Count the terms of retained objects in regions: whole nodes from their tables, the rest by row.
 
-A query counts one region. For reports, one call looks at one file for all groups of due
-subscriptions. A group counts objects in its region with `ts` after first_us - window and a seq
-after its own; an object counts until ts + window, and one of the batch itself from the clock of its
-arrival.
+A query counts one region. For reports, one call counts one file for all groups of due
+subscriptions. A group counts the objects in its region with `ts` after first_us - window and a seq
+after its own; an object counts until ts + window, and one of the current batch only from the clock
+of its arrival.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CountingRoom(NamedTuple):
 
 @array_subkernel
 def longer(array: np.ndarray, used: int, more: int) -> np.ndarray:
-    """The array with room for `more` after the `used` ones."""
+    """Return the array with room for `more` entries after the `used` ones."""
     if used + more <= array.size:
         return array
     wider = np.empty(max(2 * array.size, used + more), array.dtype)
@@ -46,7 +46,7 @@ def longer(array: np.ndarray, used: int, more: int) -> np.ndarray:
 
 @subkernel
 def clock_at(advance_seq: np.ndarray, advance_us: np.ndarray, before_us: int, seq: int) -> int:
-    """`now` at an event of the batch."""
+    """Return `now` at an event of the batch."""
     first, last = 0, advance_seq.size
     while first < last:
         middle = (first + last) >> 1
@@ -66,7 +66,7 @@ def count_row(
     touched: np.ndarray,
     known: int,
 ) -> int:
-    """Count a row's terms; gives how many terms are in `touched` now."""
+    """Count a row's terms; return how many terms are now in `touched`."""
     for at in range(offsets[row], offsets[row + 1]):
         term = terms[at]
         if counts[term] == 0:
@@ -78,9 +78,9 @@ def count_row(
 
 @subkernel
 def node_at(nodes: np.ndarray, node: int, row: int, last: int) -> int:
-    """The first node from number `node` on that begins at `row`, and ends by `last`, or later.
+    """The first node from `node` on that begins at `row` and ends by `last`, or begins later.
 
-    Nodes begin ascending, the larger first.
+    Nodes are sorted by their begin; of equal ones the larger comes first.
     """
     while node < nodes.shape[0] and (
         nodes[node, 0] < row or (nodes[node, 0] == row and nodes[node, 1] > last)
@@ -99,7 +99,7 @@ def count_table(
     touched: np.ndarray,
     known: int,
 ) -> int:
-    """Add the table of a node to the counts; gives how many terms are in `touched` now."""
+    """Add the table of a node to the counts; return how many terms are now in `touched`."""
     for at in range(offsets[node], offsets[node + 1]):
         term = terms[at]
         if counts[term] == 0:
@@ -123,9 +123,9 @@ def count_region(
 ) -> tuple:  # type: ignore[type-arg]
     """Count the terms of rows in a region and a span.
 
-    If all rows are in the span, `whole`, the tables of nodes are used. Otherwise the counted rows
-    with a time up to `leave_us` are appended to `leaving`, after the `left` ones there. Gives how
-    many terms are in `room.touched`, how many rows were counted, `leaving` and how many it has.
+    If all rows are in the span (`whole`), the tables of nodes are used. Otherwise the counted rows
+    with a time up to `leave_us` are appended to the first `left` entries of `leaving`. Returns the
+    number of terms in `room.touched`, the number of rows counted, `leaving` and its length.
     """
     kind, box, shape = region
     after_us, until_us, after_seq, before_seq = span
@@ -176,7 +176,7 @@ def count_region(
 def take_counts(
     room: CountingRoom, known: int, terms: np.ndarray, amounts: np.ndarray, at: int
 ) -> None:
-    """Write the `known` touched terms and their counts from a place on, and clear the counts."""
+    """Write the `known` touched terms and their counts from `at` on, and clear the counts."""
     counts, touched = room.counts, room.touched
     for i in range(known):
         term = touched[i]
@@ -193,9 +193,9 @@ def terms_counted(
     whole: bool,
     room: CountingRoom,
 ) -> tuple:  # type: ignore[type-arg]
-    """Terms u32 and counts i64 of the rows of parts i64[p, 2] in a region, and how many rows.
+    """Count the terms of the rows of parts i64[p, 2] in a region: terms u32, counts i64, rows.
 
-    If all rows are in the span, `whole`, the tables of nodes are used.
+    If all rows are in the span (`whole`), the tables of nodes are used.
     """
     known, objects, _, _ = count_region(
         file,
@@ -215,10 +215,10 @@ def terms_counted(
 
 @kernel
 def most_frequent(hashes: np.ndarray, counts: np.ndarray, least: int) -> tuple:  # type: ignore[type-arg]
-    """Those of terms counted in several files that may be among the k most frequent of all.
+    """Select, of terms counted in several files, those that may be among the k most frequent.
 
     Takes the terms u64 of all files with their counts i64. Terms whose counts are all below `least`
-    are skipped. Returns the first place of each other term and its sum over all files.
+    are skipped. Returns the first position of each other term and its sum over all files.
     """
     candidates = 0
     for i in range(counts.size):
@@ -251,7 +251,7 @@ def most_frequent(hashes: np.ndarray, counts: np.ndarray, least: int) -> tuple: 
 def group_region(
     kinds: np.ndarray, boxes: np.ndarray, offsets: np.ndarray, shapes: np.ndarray, g: int
 ) -> SearchRegion:
-    """The region of a group."""
+    """Return the region of a group."""
     return SearchRegion(np.int64(kinds[g]), boxes[g], shapes[offsets[g] : offsets[g + 1]])
 
 
@@ -266,10 +266,10 @@ def groups_counted(
     groups: DueGroups,
     room: CountingRoom,
 ) -> tuple:  # type: ignore[type-arg]
-    """What a file of earlier batches, with its first and last seq and time, gives to each group.
+    """Count for each group a file of earlier batches, given its first and last seq and time.
 
-    Gives the terms u32 that count at the first due time with their counts, CSR by group; how many
-    objects these are; and the rows that leave before the last due time, CSR by group.
+    Returns the terms u32 with their counts at the first due time, CSR by group; the number of these
+    objects; and the rows that leave before the last due time, CSR by group.
     """
     total = groups.kind.size
     kinds, boxes, offsets, shapes = groups.kind, groups.box, groups.shape_offsets, groups.shape
@@ -285,7 +285,7 @@ def groups_counted(
     for g in range(total):
         after_us, after_seq = firsts[g] - windows[g], after_seqs[g]
         if last_us > after_us and last_seq > after_seq:
-            leave_us = untils[g] - windows[g]  # rows up to this time go
+            leave_us = untils[g] - windows[g]  # rows up to this time leave
             whole = first_us > after_us and first_seq > after_seq and first_us > leave_us
             known, objects[g], leaving, left = count_region(
                 file,
@@ -318,10 +318,10 @@ def groups_counted(
 def groups_entered(
     file: CountedColumns, parts: np.ndarray, advances: Advances, groups: DueGroups
 ) -> tuple:  # type: ignore[type-arg]
-    """The rows of a file of the batch itself that count for each group at some time.
+    """Find the rows of a file of the current batch that count for each group at some time.
 
-    Gives them CSR by group, with the times when they come and go; only those that do not go before
-    the first due time, and that come before the last one.
+    Returns them CSR by group, with the times when they enter and leave, but without those that
+    leave before the first due time or enter after the last.
     """
     total = groups.kind.size
     kinds, boxes, offsets, shapes = groups.kind, groups.box, groups.shape_offsets, groups.shape

@@ -1,4 +1,4 @@
-// The answer to one question about what was: a list in order, or bars.
+// The answer to a snapshot query: a ranked list, or bars.
 import { byId, el, setText } from "./dom.js";
 import { drawBars, drawRanked } from "./standing.js";
 import { theme } from "./theme.js";

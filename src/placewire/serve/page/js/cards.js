@@ -1,4 +1,4 @@
-// The list of subscriptions: one card each, with its standing and the button that ends it.
+// The list of subscriptions: one card each, with its current results and a button that ends it.
 import { byId, el, setText } from "./dom.js";
 import { notify } from "./notices.js";
 import { boundsOf, geometryOf } from "./region.js";
@@ -7,9 +7,9 @@ import { KIND_NAMES, sayWish } from "./wish.js";
 import { sayPlural, shorten } from "./words.js";
 
 const MOST_REGIONS = 80;
-const MOST_OPEN = 24; // of so many subscriptions all lists are open; of more, those made here
+const MOST_OPEN = 24; // up to this many subscriptions, all lists are open; beyond it, only those created here
 
-/** The geometry that a subscription has on the map, if any. */
+/** Returns the geometry that a subscription has on the map, if any. */
 function geometryFor(wish) {
   if (wish.region) return geometryOf(wish.region);
   if (wish.lon !== undefined) return { type: "Point", coordinates: [wish.lon, wish.lat] };
@@ -31,10 +31,10 @@ export class Cards {
     subscriptions.addEventListener("list", () => this.#draw());
     subscriptions.addEventListener("standing", (event) => this.#drawStanding(event.detail));
     subscriptions.addEventListener("results", (event) => this.#drawCount(event.detail));
-    byId("cards-more").addEventListener("click", () => void subscriptions.loadMore().catch((error) => notify("More could not be listed", error.message)));
+    byId("cards-more").addEventListener("click", () => void subscriptions.loadMore().catch((error) => notify("Cannot list more subscriptions", error.message)));
   }
 
-  /** Selects one: its region stands out, its ranked objects get their numbers. */
+  /** Selects a subscription: highlights its region and numbers its ranked objects. */
   select(id, fit = true) {
     this.selected = this.selected === id && fit ? null : id;
     for (const [name, card] of this.#cards) card.dataset.selected = String(name === this.selected);
@@ -87,7 +87,7 @@ export class Cards {
         byId("tab-subscriptions").focus();
       } catch (error) {
         end.disabled = false;
-        notify(`${named} could not be ended`, error.message, undefined, "bad");
+        notify(`Cannot end ${named}`, error.message, undefined, "bad");
       }
     });
     const card = el("li", { class: "card", vars: { hue: `var(--${this.subscriptions.colourOf(id)})` }, data: { id, selected: String(id === this.selected) } },
@@ -103,7 +103,7 @@ export class Cards {
 
   #standing(entry) {
     const details = el("details", { class: "standing", open: this.#open.has(entry.id) },
-      el("summary", {}, entry.kind === "trending" ? "What is said" : "The list now"),
+      el("summary", {}, entry.kind === "trending" ? "Current terms" : "Current results"),
       el("ol", { class: entry.kind === "trending" ? "bars" : "ranking", "aria-label": `${shorten(entry.id, 60)}: results in order` }),
       el("p", { class: "hint" }));
     details.addEventListener("toggle", () => {
@@ -148,7 +148,7 @@ export class Cards {
     this.showRanks(entry?.standing?.places ?? [], entry ? this.subscriptions.rgbOf(entry.id) : "");
   }
 
-  /** Numbers on the map for the places of a ranked list. */
+  /** Shows the ranks of a list on the map. */
   showRanks(places, colour) {
     this.view.show("standing", places.slice(0, 50).flatMap((place, index) => (place.lon === undefined ? [] : [{
       type: "Feature", properties: { rank: String(index + 1), colour }, geometry: { type: "Point", coordinates: [place.lon, place.lat] } }])));

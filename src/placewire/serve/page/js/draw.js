@@ -1,4 +1,4 @@
-// Drawing a region or a point on the map: by mouse or finger, or by keys with the middle of the map as the pen.
+// Draws a region or a point on the map with mouse, touch or keyboard (the map centre is the pen).
 import { byId, el, setText } from "./dom.js";
 import { boxOf, circleOf, geometryOf, polygonOf } from "./region.js";
 
@@ -8,7 +8,7 @@ const HELP = {
   polygon: "Click each corner; double-click the last one.",
   point: "Click the point.",
 };
-const KEYS = "By keys: arrows move the map under the cross, Enter sets a point, Backspace takes it back, Escape ends.";
+const KEYS = "Keyboard: arrow keys move the map under the crosshair, Enter sets a point, Backspace removes it, Escape cancels.";
 const STEP_PX = 40;
 const FINE_PX = 6;
 const CLOSE_PX = 9;
@@ -49,7 +49,7 @@ export class Draw {
     return this.#tool !== null;
   }
 
-  /** Begins; resolves with a region (or [lon, lat] of a point), or null when it was given up. @param {Tool} tool */
+  /** Starts drawing; resolves with a region (or [lon, lat] of a point), or null if cancelled. @param {Tool} tool */
   start(tool) {
     this.cancel();
     const { map, container } = this.view;
@@ -89,7 +89,7 @@ export class Draw {
     this.bar.hidden = true;
     map.dragPan.enable();
     map.boxZoom.enable();
-    // The click or double click that ended the drawing is still on its way to the map.
+    // The map has yet to receive the click or double click that ended the drawing.
     this.#resting = setTimeout(() => {
       delete container.dataset.drawing;
       map.doubleClickZoom.enable();
@@ -139,7 +139,7 @@ export class Draw {
     else if (moved > 4 || this.#isFar(event)) this.#second(point);
   }
 
-  /** Two clicks do as well as a drag. */
+  /** Returns true if the pointer left the first point: two clicks work like a drag. */
   #isFar(event) {
     const anchor = this.view.map.project(this.#anchors[0]);
     const box = this.view.map.getCanvas().getBoundingClientRect();
@@ -211,7 +211,7 @@ export class Draw {
     this.#preview();
   }
 
-  /** Enter: what a click does, where the cross is. */
+  /** Handles Enter like a click at the crosshair. */
   #set() {
     this.#penAtCentre();
     const point = this.view.centre;
@@ -221,7 +221,7 @@ export class Draw {
     if (this.#tool === "polygon") this.#add(point);
     else if (this.#anchors.length) this.#second(point);
     else this.#add(point);
-    setText(byId("draw-keys"), this.#tool === "polygon" ? `${this.#anchors.length} set. Enter twice at the last one ends the shape.` : "First point set; move on and press Enter.");
+    setText(byId("draw-keys"), this.#tool === "polygon" ? `${this.#anchors.length} corners set. Press Enter twice at the last one to finish.` : "First point set. Move the map and press Enter again.");
   }
 
   #preview() {

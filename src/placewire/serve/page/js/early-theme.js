@@ -1,6 +1,6 @@
-// Before the first paint: the colours that were chosen here.
+// Applies the chosen theme before the first paint.
 try {
   document.documentElement.dataset.theme = localStorage.getItem("placewire.theme") || "auto";
 } catch {
-  // No storage allowed: as the system says.
+  // Storage is not allowed: use the system theme.
 }

@@ -1,4 +1,4 @@
-// The form: a kind, a place, words; from it a subscription or one question about what was.
+// The form: creates a subscription or runs a snapshot query from a kind, a region and words.
 import { Answer } from "./answer.js";
 import { service } from "./api.js";
 import { byId, setText } from "./dom.js";
@@ -7,15 +7,15 @@ import { boxOf, circleOf, geometryOf, polygonOf, roundDegrees, wrapLon } from ".
 import { nameFor, queryOf, regionOf, subscriptionOf, WrongField } from "./wish.js";
 
 const KIND_HELP = {
-  boolean: "Every object in a place whose text has the words.",
-  nearest: "The objects nearest to a point, of those that come from now on.",
-  relevant: "The objects that suit best by nearness and words.",
-  trending: "The most frequent words in a place, counted again and again.",
+  boolean: "Every object in a region whose text matches the words.",
+  nearest: "The objects nearest to a point, among those that arrive from now on.",
+  relevant: "The objects with the best score by distance and words.",
+  trending: "The most frequent words in a region, at regular intervals.",
 };
 const WORDS = {
-  boolean: ["Words", "coffee AND (free OR sale)", "AND, OR, NOT and parentheses; words side by side mean AND."],
-  nearest: ["Keywords", "coffee tea", "One or more, with spaces between."],
-  relevant: ["Keywords", "coffee tea", "One or more, with spaces between."],
+  boolean: ["Words", "coffee AND (free OR sale)", "AND, OR, NOT and parentheses; adjacent words mean AND."],
+  nearest: ["Keywords", "coffee tea", "One or more, separated by spaces."],
+  relevant: ["Keywords", "coffee tea", "One or more, separated by spaces."],
 };
 const POINTED = new Set(["nearest", "relevant"]);
 
@@ -50,7 +50,7 @@ export class WishForm {
     return this.#form.elements.namedItem(name);
   }
 
-  /** Shows the fields of the kind and the shape, and the shape on the map. */
+  /** Shows the fields of the kind and the shape, and draws the shape on the map. */
   #changed() {
     const { kind, shape } = this.fields;
     for (const part of this.#form.querySelectorAll("[data-kinds]")) part.hidden = !part.dataset.kinds.split(" ").includes(kind);
@@ -62,12 +62,12 @@ export class WishForm {
     this.#field("words").placeholder = example;
     this.#field("name").placeholder = nameFor(this.fields);
     setText(byId("draw-start"), { box: "Draw a box", circle: "Draw a circle", polygon: "Draw a polygon", point: "Pick on the map" }[shape] ?? "Draw");
-    setText(byId("alpha-said"), `${Math.round(Number(this.fields.alpha) * 100)} % nearness, ${Math.round(100 - Number(this.fields.alpha) * 100)} % words`);
+    setText(byId("alpha-said"), `${Math.round(Number(this.fields.alpha) * 100)} % distance, ${Math.round(100 - Number(this.fields.alpha) * 100)} % words`);
     this.#complain(null);
     this.showDraft();
   }
 
-  /** What the fields say now, on the map; nothing while they say nothing whole. */
+  /** Draws the region of the fields on the map; nothing while they are incomplete. */
   showDraft() {
     if (this.parts.draw.active) return;
     let geometry = null;
@@ -122,15 +122,15 @@ export class WishForm {
     const { subscriptions, cards, panel } = this.parts;
     await this.#sending("subscribe", async (fields) => {
       const typed = String(fields.name).trim();
-      if (/^\.{1,2}$/.test(typed)) throw new WrongField("name", `a name must not be only dots, got “${typed}”`); // no address can hold it
+      if (/^\.{1,2}$/.test(typed)) throw new WrongField("name", `a name must not consist of dots only, got “${typed}”`); // no URL can contain it
       const { entry, replaced } = await subscriptions.add(subscriptionOf(fields), typed || nameFor(fields), typed !== "");
       this.#field("name").value = "";
       this.#changed();
       cards.select(entry.id, false);
       const shown = entry.standing ? "subscriptions" : "wire";
       panel.show(shown, true);
-      byId(`tab-${shown}`).focus({ preventScroll: true }); // the form is gone, and with it what had the focus
-      notify(`${entry.id} ${replaced ? "is replaced and" : "has"} begun`, "Its results appear as they come.");
+      byId(`tab-${shown}`).focus({ preventScroll: true }); // the form, which had the focus, is hidden
+      notify(`${entry.id} was ${replaced ? "replaced" : "created"}`, "Results appear as they arrive.");
     });
   }
 

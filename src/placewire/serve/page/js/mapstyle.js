@@ -1,4 +1,4 @@
-// How the ground looks: outlines, a grid and names, in the colours of the theme. No tiles, no fonts from anywhere.
+// The map style: outlines, a grid and names, in the colours of the theme. Loads no tiles and no fonts.
 import { theme } from "./theme.js";
 
 const PAGE = new URL("..", import.meta.url);

@@ -1,4 +1,4 @@
-// Telling people: notices that can be seen, and words for screen readers, at a pace that can be listened to.
+// Visible notices, and announcements for screen readers at a limited rate.
 import { byId, el } from "./dom.js";
 import { sayPlural } from "./words.js";
 
@@ -7,7 +7,7 @@ const MOST = 3;
 const SAY_EVERY_MS = 6000;
 
 /**
- * A notice that goes by itself, not while it is pointed at or focused.
+ * Shows a notice that disappears after a while, unless hovered or focused.
  * @param {string} title @param {string} [detail] @param {{label:string, act:() => void}} [action]
  */
 export function notify(title, detail = "", action = undefined, tone = "plain") {
@@ -35,10 +35,10 @@ function flush() {
   last = Date.now();
   const [newest, more] = [waiting.at(-1), waiting.length - 1];
   waiting = [];
-  if (newest) byId("said").textContent = more > 0 ? `${newest}. And ${sayPlural(more, "more result")}.` : newest;
+  if (newest) byId("said").textContent = more > 0 ? `${newest}. ${sayPlural(more, "more result")}.` : newest;
 }
 
-/** Says a result to screen readers; many at once become one sentence. */
+/** Announces a result to screen readers; results in quick succession become one sentence. */
 export function say(sentence) {
   waiting.push(sentence);
   if (waiting.length > 1000) waiting = waiting.slice(-1000);

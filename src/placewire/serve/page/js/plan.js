@@ -1,4 +1,4 @@
-// The plan: its leaves on the map, coloured by worker and shaded by load, and word of every change.
+// The plan: its leaves on the map, coloured by worker and shaded by load, and a notice of every change.
 import { Refusal, service } from "./api.js";
 import { byId, el, setText } from "./dom.js";
 import { notify } from "./notices.js";
@@ -39,20 +39,20 @@ export class PlanView {
     this.#timer = setInterval(() => { if (!document.hidden) void this.load(); }, AGAIN_MS);
   }
 
-  /** The plan as it is now, on the map if it is shown and in the System tab. */
+  /** Loads the current plan; draws it on the map if shown, and in the System tab. */
   async load() {
     try {
       this.#plan = await service.plan();
       this.#draw();
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      setText(byId("plan-line"), error.status === 403 ? "The plan is shown to admin keys only." : `The plan cannot be read: ${error.message}`);
+      setText(byId("plan-line"), error.status === 403 ? "The plan is shown to admin keys only." : `The plan cannot be loaded: ${error.message}`);
       if (this.#shown) notify("The plan cannot be shown", byId("plan-line").textContent ?? "", undefined, "bad");
       if (this.#shown && error.status) this.toggle(false);
     }
   }
 
-  /** The service says that another plan is in use. @param {{name:string,version:number,line:string}} change */
+  /** Handles a change of the plan. @param {{name:string,version:number,line:string}} change */
   changed(change) {
     const act = this.#shown ? undefined : { label: "Show", act: () => this.toggle(true) };
     notify(`The plan changed: ${change.name}, version ${change.version}`, change.line, act, "plan");
@@ -83,7 +83,7 @@ export class PlanView {
     const said = isCut(plan) ? `${sayPlural(plan.leaves.length, "leaf", "leaves")}, ${sayPlural(plan.workers, "worker")}` : sayUncut(plan);
     setText(byId("plan-line"), `${plan.name}, version ${plan.version}: ${said}`);
     const workers = (plan.loads ?? []).slice(0, 64).map((load, worker) => [worker, load]);
-    setText(byId("legend-said"), isCut(plan) ? (workers.length ? "" : "Nothing is counted yet.") : `Plan ${plan.name}: ${said}`);
+    setText(byId("legend-said"), isCut(plan) ? (workers.length ? "" : "No load measured yet.") : `Plan ${plan.name}: ${said}`);
     byId("legend-title").hidden = !isCut(plan) && !workers.length;
     const most = Math.max(1e-9, ...workers.map(([, load]) => load));
     byId("workers").replaceChildren(...workers.map(([worker, load]) => el("li", { class: "bar", vars: { hue: `var(--hue-${worker % HUES})` } },
@@ -97,16 +97,16 @@ export class PlanView {
   }
 }
 
-/** Whether the plan cuts the world at all: where everybody has all of it there is nothing to colour. */
+/** Whether the plan partitions the world. If every worker has all of it, there is nothing to colour. */
 function isCut(plan) {
   return plan.leaves.length > 1;
 }
 
 function sayUncut({ workers, leaves }) {
-  if (leaves[0]?.terms) return `the world is not cut by place. Each of the ${workers} workers has words of its own.`;
+  if (leaves[0]?.terms) return `not partitioned by region. Each of the ${workers} workers handles some of the words.`;
   return workers > 1
-    ? `the world is not cut. Each of the ${workers} workers has all subscriptions and takes objects wherever they lie.`
-    : "the world is not cut. One worker has all subscriptions and takes all objects.";
+    ? `not partitioned. Each of the ${workers} workers has all subscriptions and takes objects from any place.`
+    : "not partitioned. One worker has all subscriptions and takes all objects.";
 }
 
 function share(load) {

@@ -1,10 +1,10 @@
-// Three small plots of the last minutes: throughput, latency, lag.
+// Plots of the last three minutes: throughput, latency, lag.
 import { byId, setText } from "./dom.js";
 import { theme } from "./theme.js";
 import { sayCount, sayMilliseconds, sayShort } from "./words.js";
 
 const KEPT = 180; // seconds
-const SAY_EVERY = 15; // so seldom the pictures' descriptions change
+const SAY_EVERY = 15; // seconds between updates of the plots' descriptions
 
 /** @typedef {{name:string, colour:string, read:(status:any) => number|null}} Line */
 
@@ -66,7 +66,7 @@ class Plot {
 export class Plots {
   #plots = PLOTS.map((shape) => new Plot(shape));
 
-  /** One second's status of the service. */
+  /** Adds one second's status of the service. */
   add(status) {
     for (const plot of this.#plots) plot.add(Date.now() / 1000, status);
   }

@@ -1,9 +1,9 @@
-// Light, dark, or as the system says; colours for what CSS does not draw.
+// The theme: light, dark or the system's; and colours for drawing outside CSS.
 import { byId } from "./dom.js";
 import { device } from "./memory.js";
 
 const ORDER = ["auto", "light", "dark"];
-const SAID = { auto: "as the system", light: "light", dark: "dark" };
+const SAID = { auto: "system", light: "light", dark: "dark" };
 const system = matchMedia("(prefers-color-scheme: dark)");
 
 export const motion = matchMedia("(prefers-reduced-motion: reduce)");
@@ -36,7 +36,7 @@ class Theme extends EventTarget {
     return this.chosen === "dark" || (this.chosen === "auto" && system.matches);
   }
 
-  /** A custom property's colour as it is now, as `rgb(...)`. */
+  /** Returns the current colour of a custom property as `rgb(...)`. */
   colour(name) {
     let colour = this.#colours.get(name);
     if (colour === undefined) {
@@ -61,5 +61,5 @@ class Theme extends EventTarget {
 
 export const theme = new Theme();
 
-/** So many colours tell subscriptions and workers apart; see `--hue-*`. */
+/** The number of colours for subscriptions and workers; see `--hue-*`. */
 export const HUES = 8;

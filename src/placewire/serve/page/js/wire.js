@@ -1,4 +1,4 @@
-// The wire: results as they come, in words, the newest first.
+// The wire: results in words as they arrive, newest first.
 import { byId, el, setText } from "./dom.js";
 import { say } from "./notices.js";
 import { centreOf, distance } from "./region.js";
@@ -31,7 +31,7 @@ function sayTerms(terms) {
 }
 
 /**
- * A result as lines of the wire.
+ * Returns a result as lines of the wire.
  * @returns {{words:string, shown:Shown|null}[]}
  */
 export function linesOf(entry, result, details) {
@@ -56,7 +56,7 @@ export class Wire {
   #paused = false;
   #count = 0;
   #onlyMine = false;
-  /** The row of each trending subscription's last report: the next one takes its place. @type {Map<string, HTMLElement>} */
+  /** The row of each trending subscription's last report, which the next one replaces. @type {Map<string, HTMLElement>} */
   #reports = new Map();
 
   /** @param {(shown: Shown) => void} visit */
@@ -67,19 +67,19 @@ export class Wire {
     button.addEventListener("click", () => {
       this.#paused = !this.#paused;
       button.setAttribute("aria-pressed", String(this.#paused));
-      setText(button, this.#paused ? "Go on" : "Pause");
+      setText(button, this.#paused ? "Resume" : "Pause");
       if (!this.#paused) this.#draw();
     });
   }
 
-  /** Only what subscriptions made here give, among those of everybody. */
+  /** Shows only results of subscriptions created here, or all. */
   showOnlyMine(only) {
     this.#onlyMine = only;
     this.#list.dataset.only = only ? "mine" : "all";
     byId("wire-mine").setAttribute("aria-pressed", String(only));
   }
 
-  /** There is something to choose when there are subscriptions made here and elsewhere. */
+  /** Offers the choice if there are subscriptions created here and others. */
   offerMine(offered) {
     byId("wire-mine").hidden = !offered;
     if (!offered) this.showOnlyMine(false);

@@ -1,8 +1,8 @@
-// What a form asks for, as the service takes it; and what a subscription asks for, in words.
+// Converts form fields to the JSON of a request, and subscriptions to words.
 import { sayPoint, sayRegion } from "./region.js";
 import { isoDuration, sayDistance, sayDuration, sayMoment } from "./words.js";
 
-/** A field that cannot be sent as it is. */
+/** An invalid form field. */
 export class WrongField extends Error {
   constructor(field, message) {
     super(message);
@@ -28,7 +28,7 @@ function durationOf(fields, name, what) {
   return isoDuration(numberOf(fields, name, what, { min: 1, max: 1_000_000, whole: true }), fields[`${name}-unit`]);
 }
 
-/** The corners of the polygon's field: one a line, longitude and latitude. */
+/** Parses the polygon field: one corner per line, longitude and latitude. */
 function ringOf(text) {
   const rows = text.split(/\n|;/).map((row) => row.trim()).filter(Boolean);
   const ring = rows.map((row, index) => {
@@ -40,11 +40,11 @@ function ringOf(text) {
   });
   const [first, last] = [ring[0], ring.at(-1)];
   const closed = ring.length > 1 && first[0] === last[0] && first[1] === last[1];
-  if (ring.length - (closed ? 1 : 0) < 3) throw new WrongField("polygon", "a shape needs 3 corners or more: draw it, or write one a line");
+  if (ring.length - (closed ? 1 : 0) < 3) throw new WrongField("polygon", "a polygon needs 3 corners or more: draw it, or enter one corner per line");
   return closed ? ring : [...ring, first];
 }
 
-/** The region that a form's fields say. @returns {import("./region.js").Region|undefined} */
+/** Returns the region given by a form's fields. @returns {import("./region.js").Region|undefined} */
 export function regionOf(fields) {
   const lon = (name, what) => numberOf(fields, name, what, { min: -180, max: 180 });
   const lat = (name, what) => numberOf(fields, name, what, { min: -90, max: 90 });
@@ -63,7 +63,7 @@ export function regionOf(fields) {
 
 function keywordsOf(fields) {
   const keywords = String(fields.words ?? "").split(/[\s,]+/).filter(Boolean);
-  if (!keywords.length) throw new WrongField("words", "at least one word is needed");
+  if (!keywords.length) throw new WrongField("words", "enter at least one word");
   return keywords;
 }
 
@@ -78,57 +78,57 @@ const KINDS = {
   boolean(fields) {
     const region = regionOf(fields);
     const where = String(fields.words ?? "").trim() || undefined;
-    if (!region && !where) throw new WrongField("words", "words or a place are needed, or both");
+    if (!region && !where) throw new WrongField("words", "enter words or a region, or both");
     return { region, where };
   },
   nearest: (fields) => ({
-    ...pointOf(fields), keywords: keywordsOf(fields), k: numberOf(fields, "k", "how many", { min: 1, max: 1000, whole: true }),
+    ...pointOf(fields), keywords: keywordsOf(fields), k: numberOf(fields, "k", "the number of results", { min: 1, max: 1000, whole: true }),
     mode: fields.mode === "all" ? "all" : undefined,
-    within_m: optional(fields, "within", () => numberOf(fields, "within", "the farthest distance", { above: 0 })),
+    within_m: optional(fields, "within", () => numberOf(fields, "within", "the maximum distance", { above: 0 })),
   }),
   relevant: (fields) => ({
-    ...pointOf(fields), keywords: keywordsOf(fields), k: numberOf(fields, "k", "how many", { min: 1, max: 1000, whole: true }),
+    ...pointOf(fields), keywords: keywordsOf(fields), k: numberOf(fields, "k", "the number of results", { min: 1, max: 1000, whole: true }),
     alpha: numberOf(fields, "alpha", "the weight of nearness", { min: 0, max: 1 }),
     reach_m: optional(fields, "reach", () => numberOf(fields, "reach", "the reach", { above: 0 })),
   }),
-  trending: (fields) => ({ region: regionOf(fields), k: numberOf(fields, "k", "how many", { min: 1, max: 1000, whole: true }) }),
+  trending: (fields) => ({ region: regionOf(fields), k: numberOf(fields, "k", "the number of results", { min: 1, max: 1000, whole: true }) }),
 };
 
 function plain(wish) {
   return Object.fromEntries(Object.entries(wish).filter(([, value]) => value !== undefined));
 }
 
-/** When it ends by itself: typed by this device's clock, sent as UTC. */
+/** Returns when the subscription expires: entered in local time, sent as UTC. */
 function expiryOf(fields) {
   return optional(fields, "expires", () => {
     const at = new Date(String(fields.expires));
     if (Number.isNaN(at.getTime())) throw new WrongField("expires", `until must be a date and a time, got “${fields.expires}”`);
-    if (at.getTime() <= Date.now()) throw new WrongField("expires", "until must lie ahead, or it would never begin");
+    if (at.getTime() <= Date.now()) throw new WrongField("expires", "until must be in the future");
     return at.toISOString();
   });
 }
 
-/** A subscription's JSON from the fields of the form. */
+/** Builds a subscription's JSON from the fields of the form. */
 export function subscriptionOf(fields) {
   const paces = fields.kind === "trending"
-    ? { window: durationOf(fields, "window", "the window"), every: durationOf(fields, "every", "the pace") }
+    ? { window: durationOf(fields, "window", "the window"), every: durationOf(fields, "every", "the interval") }
     : {};
   return plain({ kind: fields.kind, ...KINDS[fields.kind](fields), ...paces, expires: expiryOf(fields) });
 }
 
-/** A snapshot query's JSON from the same fields. */
+/** Builds a snapshot query's JSON from the same fields. */
 export function queryOf(fields) {
-  return plain({ kind: fields.kind, ...KINDS[fields.kind](fields), last: durationOf(fields, "last", "how far back") });
+  return plain({ kind: fields.kind, ...KINDS[fields.kind](fields), last: durationOf(fields, "last", "the time range") });
 }
 
-/** A name for a subscription from its words. */
+/** Derives a name for a subscription from its words. */
 export function nameFor(fields) {
   const words = (String(fields.words ?? "").match(/[\p{L}\p{N}]+/gu) ?? []).filter((word) => !/^(AND|OR|NOT)$/.test(word));
   if (fields.kind === "trending" || !words.length) return fields.kind === "boolean" ? "everything" : fields.kind;
   return words.slice(0, 3).join("-").toLowerCase().slice(0, 40);
 }
 
-/** An expression as the query string says it. */
+/** Formats an expression as a query string. */
 export function sayWhere(where) {
   if (where === undefined) return "any text";
   if (typeof where === "string") return where;
@@ -138,7 +138,7 @@ export function sayWhere(where) {
   return `NOT (${join(where.none ?? [], "OR")})`;
 }
 
-/** One line about what a subscription waits for, and until when. */
+/** Describes a subscription in one line, with its expiry. */
 export function sayWish(wish) {
   return wish.expires === undefined ? sayWait(wish) : `${sayWait(wish)}; until ${sayMoment(new Date(wish.expires))}`;
 }
@@ -152,7 +152,7 @@ function sayWait(wish) {
     case "nearest":
       return `the ${wish.k} nearest with ${words(wish.mode === "all" ? " and " : " or ")}, ${near()}${wish.within_m ? `, at most ${sayDistance(wish.within_m)} away` : ""}`;
     case "relevant":
-      return `the ${wish.k} that suit ${words(", ")} best, ${near()}`;
+      return `the ${wish.k} most relevant to ${words(", ")}, ${near()}`;
     default:
       return `the ${wish.k} most frequent words of the last ${sayDuration(wish.window)}, every ${sayDuration(wish.every)}, ${sayRegion(wish.region)}`;
   }
