@@ -182,7 +182,7 @@ def describe_plan(plan: PlanEntry) -> dict[str, Any]:
             facts["next_workers"] = leaves.next.workers
     if leaves.previous is not None:
         previous = leaves.previous
-        facts["older_plan"] = {
+        facts["beside"] = {
             "method": previous.method,
             "version": previous.version,
             "subscriptions": previous.subscriptions,

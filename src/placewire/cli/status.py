@@ -147,8 +147,8 @@ def print_plan_entry(kind: str, entry: Facts) -> None:
     if entry.get("sized"):
         line += f"; {entry['sized']}"
     print(line + (f"; {entry['why']}" if entry.get("why") else ""))
-    if "older_plan" in entry:
-        older = entry["older_plan"]
+    if "beside" in entry:
+        older = entry["beside"]
         print(
             f"  and {older['method']}, version {older['version']}, for"
             f" {older['subscriptions']:,} older subscriptions"

@@ -174,8 +174,8 @@ def test_status_and_explain_tell_of_it(tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["status", "--state", state])
     assert f"and kdt, version {plan.previous.version}, for" in shown.output
     facts = json.loads(CliRunner().invoke(app, ["status", "--state", state, "--json"]).stdout)
-    older = facts["plans"]["boolean"]["older_plan"]
-    assert older == {
+    beside = facts["plans"]["boolean"]["beside"]
+    assert beside == {
         name: getattr(plan.previous, name) for name in ("method", "version", "subscriptions")
     }
     assert sum(facts["workers"]["boolean"]["objects"]) > 0
