@@ -20,6 +20,7 @@ $(STAMP): pyproject.toml constraints.txt page/package-lock.json page/vendor.mjs
 		"$$python" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null \
 			&& echo "Installing into $(VENV) with $$python" && exec "$$python" -m venv $(VENV); \
 	done; echo "Placewire needs Python 3.11, 3.12 or 3.13 (tried $(PYTHONS); set PYTHON=...)"; exit 2
+	@echo "Downloading Python packages (about a minute)"
 	@$(PIP) -e '.[dev,docs]'
 	@$(BIN)/python -m placewire.spark.session --check || $(PIP) -e '.[java]'
 	@$(BIN)/python -m placewire.spark.session

@@ -23,7 +23,7 @@ from placewire.batch.coordinator import Coordinator
 from placewire.batch.dispatch import dispatch_block
 from placewire.batch.match import match_routed
 from placewire.ingest.log import BlockRef, batch_end, identify_log, plan_batch
-from placewire.kernels.cache import KernelCache, cache_directory, watch_compiling
+from placewire.kernels.cache import KernelCache, cache_directory, watching_compiler
 from placewire.model.kinds import kind_named, kind_names
 from placewire.model.settings import Settings
 from placewire.objects.score_layers import build_page_layers
@@ -145,26 +145,33 @@ def compile_in_parallel() -> None:
     """Compile the kernels of each kind in a separate process, with a progress bar."""
     total = sum(not c.function.__module__.startswith("placewire.plans") for c in KernelCache.made)
     columns = TextColumn("Compiling kernels"), BarColumn(), MofNCompleteColumn()
+    compiled = 0
     with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress:
-        task = progress.add_task("", total=total)
+        task = progress.add_task("", total=total, visible=False)
+
+        def advance(_: str | bytes) -> None:
+            nonlocal compiled
+            compiled += 1
+            progress.update(task, advance=1, visible=True)
+
         reading, writing = os.pipe()
         command = [sys.executable, "-m", "placewire.warm"]
         children = [subprocess.Popen([*command, name], stdout=writing) for name in kind_names()]
         os.close(writing)
         with open(reading, "rb") as lines:
-            for _ in lines:
-                progress.advance(task)
-        failed = [child.args[-1] for child in children if child.wait() != 0]  # type: ignore[index]
-        watch_compiling(lambda name: progress.advance(task))
-        warm_kernels()  # what only several kinds together need, and what a child left out
-        progress.update(task, total=progress.tasks[task].completed)
-    where = f"Kernels are in {cache_directory()}"
-    print(where if not failed else f"{where}; compiled again after errors: {failed}")
+            for line in lines:
+                advance(line)
+        for child in children:
+            child.wait()
+        with watching_compiler(advance):
+            warm_kernels()  # what only several kinds together need, and what a child left out
+        progress.update(task, total=compiled)
+    print(f"{compiled or 'All'} kernels are compiled and cached in {cache_directory()}")
 
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        watch_compiling(lambda name: print(name, flush=True))
-        warm_kernels(kinds=sys.argv[1:])
+        with watching_compiler(lambda name: print(name, flush=True)):
+            warm_kernels(kinds=sys.argv[1:])
     else:
         compile_in_parallel()

@@ -425,7 +425,7 @@ def test_where_to_is_said_once(
     shell: Shell, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = shell("tail")
-    assert "needs --server URL or --state DIR" in told.err
+    assert "needs --server URL (such as http://127.0.0.1:7878) or --state DIR" in told.err
     told = shell("tail", "--server", service.url, "--state", str(service.root))
     assert "give --server or --state, not both" in told.err
     monkeypatch.setenv("PLACEWIRE_SERVER", service.url)

@@ -137,6 +137,8 @@ def play(
             next_line_s += LINE_EVERY_S
             console.print(format_figures(client.status(0)["service"]), style="dim")
     service = client.status(0)["service"]
+    if seconds is not None and not stopping.is_set():
+        console.print(f"\nStopped after {seconds:g} s (--for sets how long).")
     console.print("\n" + format_figures(service))
     if options.json:
         print(json.dumps(service))
@@ -155,7 +157,7 @@ def elapsed(console: Console, what: str) -> Iterator[None]:
 
     def report() -> None:
         while True:
-            console.print(f"  {what}  {int(time.monotonic() - started_s):02d} s")
+            console.print(f"  {what}  {int(time.monotonic() - started_s)} s")
             if done.wait(LINE_EVERY_S):
                 return
 

@@ -51,7 +51,8 @@ def read_target(
         state = Path(from_environment) if from_environment else None
         if server is None and state is None:
             raise Unusable(
-                f"needs --server URL or --state DIR, or {SERVER_VARIABLE} or {STATE_VARIABLE}"
+                "needs --server URL (such as http://127.0.0.1:7878) or --state DIR,"
+                f" or {SERVER_VARIABLE} or {STATE_VARIABLE}"
             )
         if server is not None and state is not None:
             raise Unusable(

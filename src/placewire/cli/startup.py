@@ -8,14 +8,14 @@ import signal
 import threading
 import time
 import warnings
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from threading import Timer
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 
+from placewire.kernels.cache import cache_directory, watching_compiler
 from placewire.model.errors import Unusable
 from placewire.model.settings import Settings
 from placewire.warm import DEFAULT_SETTINGS, warm_kernels
@@ -23,36 +23,33 @@ from placewire.warm import DEFAULT_SETTINGS, warm_kernels
 if TYPE_CHECKING:
     from placewire.spark.config import RunConfig
 
-LOADING = "loading kernels"
-COMPILING = "loading kernels (the first run compiles them, which takes minutes)"
-LOADED_WITHIN_S = 3.0  # kernels that take longer are being compiled
+LOADING = "Loading kernels"
+COMPILING = "Compiling kernels (only on the first run)"
 JAR_SETTINGS = {"spark.jars", "spark.jars.packages"}
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def ready_kernels(plan: str = "shared", settings: Settings = DEFAULT_SETTINGS) -> None:
-    """Warm the kernels of a run; say so on standard error if they have to be compiled."""
-    console = Console(stderr=True)
+    """Warm the kernels of a run; show progress on standard error if any has to be compiled."""
+    console = Console(stderr=True, highlight=False)
     started = time.monotonic()
-    if console.is_terminal:
-        with console.status(LOADING) as status:
-            warm_with_notice(plan, settings, Timer(LOADED_WITHIN_S, status.update, [COMPILING]))
-    else:
-        warm_with_notice(plan, settings, Timer(LOADED_WITHIN_S, console.print, [COMPILING]))
-    seconds = time.monotonic() - started
-    if seconds > LOADED_WITHIN_S:
-        console.print(f"{COMPILING}: {seconds:.0f} s", highlight=False)
+    compiled: list[str] = []
+    status = console.status(LOADING) if console.is_terminal else None
 
+    def note(name: str) -> None:
+        compiled.append(name)
+        if status is not None:
+            status.update(f"{COMPILING}  {len(compiled)}")
+        elif len(compiled) == 1:
+            console.print(COMPILING)
 
-def warm_with_notice(plan: str, settings: Settings, notice: Timer) -> None:
-    """Warm the kernels; cancel the notice if they are ready before it is due."""
-    notice.daemon = True
-    notice.start()
-    try:
+    with status or nullcontext(), watching_compiler(note):
         warm_kernels(plan, settings)
-    finally:
-        notice.cancel()
+    if compiled:
+        seconds = time.monotonic() - started
+        where = cache_directory()
+        console.print(f"Compiled {len(compiled)} kernels in {seconds:.0f} s; cached in {where}")
 
 
 def start_configured_session(config: RunConfig) -> Any:

@@ -73,9 +73,14 @@ Watch = Callable[[str], None]
 _watches: list[Watch] = []
 
 
-def watch_compiling(watch: Watch) -> None:
-    """Call a function with the name of each kernel that this process compiles from now on."""
+@contextlib.contextmanager
+def watching_compiler(watch: Watch) -> Iterator[None]:
+    """Call a function with the name of each kernel that this process compiles meanwhile."""
     _watches.append(watch)
+    try:
+        yield
+    finally:
+        _watches.remove(watch)
 
 
 class KernelCache(_Cache):  # type: ignore[misc]

@@ -5,7 +5,8 @@ import { notify } from "./notices.js";
 import { sayTime } from "./words.js";
 
 const HEALTH_MS = 10_000;
-const SAID = { live: "Live", ill: "Degraded", connecting: "Connecting", waiting: "No answer", refused: "Refused", key: "Key needed" };
+const STARTING_MS = 1000;
+const SAID = { live: "Live", starting: "Starting", ill: "Degraded", connecting: "Connecting", waiting: "No answer", refused: "Refused", key: "Key needed" };
 
 export class Connection {
   /** @type {Map<string, import("./stream.js").StreamState>} */
@@ -15,6 +16,8 @@ export class Connection {
   #opened = false;
   /** The error that the health check reports. @type {string|null} */
   #illness = null;
+  /** Whether the pipeline has not run a batch yet. */
+  #starting = false;
 
   /** @param {() => void} retry */
   constructor(retry) {
@@ -37,14 +40,16 @@ export class Connection {
   }
 
   get #alive() {
-    return this.#summary.name === "live" || this.#summary.name === "ill";
+    return ["live", "starting", "ill"].includes(this.#summary.name);
   }
 
   /** Checks the health: open streams show that the server answers, not that the pipeline runs. */
   async #askHealth() {
     try {
-      await service.health();
+      const health = await service.health();
       this.#illness = null;
+      this.#starting = health?.pipeline === "starting";
+      if (this.#starting) setTimeout(() => void this.#askHealth(), STARTING_MS);
     } catch (error) {
       this.#illness = error instanceof Refusal && error.status === 503 ? error.message : null;
     }
@@ -57,7 +62,7 @@ export class Connection {
     if (refused) return { name: refused.status === 401 ? "key" : "refused", state: refused };
     const waiting = states.find((state) => state.name === "waiting");
     if (waiting) return { name: "waiting", state: waiting };
-    if (states.length && states.every((state) => state.name === "open")) return { name: this.#illness === null ? "live" : "ill", state: states[0] };
+    if (states.length && states.every((state) => state.name === "open")) return { name: this.#illness !== null ? "ill" : this.#starting ? "starting" : "live", state: states[0] };
     return { name: "connecting", state: null };
   }
 
@@ -73,6 +78,12 @@ export class Connection {
       this.#wasDead = false;
       this.#opened = true;
       banner.hidden = true;
+    } else if (name === "starting") {
+      banner.hidden = false;
+      byId("retry").hidden = true;
+      byId("enter-key").hidden = true;
+      setText(byId("banner-title"), "The pipeline is starting");
+      setText(byId("banner-detail"), "Events are accepted and stored. Matching begins in a moment; Spark takes about half a minute.");
     } else if (name === "ill") {
       banner.hidden = false;
       byId("retry").hidden = true;
