@@ -1,10 +1,10 @@
-// Talking to the service: its key, its requests, and what it refuses.
+// Requests to the server: API key, calls and errors.
 import { device, tab } from "./memory.js";
 
 const BASE = new URL(".", document.baseURI);
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 
-/** What the service refused, in its own words; status 0 when it did not answer. */
+/** An error response; status 0 if the server did not answer. */
 export class Refusal extends Error {
   constructor(status, message) {
     super(message);
@@ -34,7 +34,7 @@ class Key extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  /** Says that the service asked for a key. */
+  /** Report that the server requires a key. */
   ask() {
     this.dispatchEvent(new Event("asked"));
   }
@@ -48,14 +48,14 @@ export function address(path, parameters = {}) {
   return url;
 }
 
-/** What a response that is not well says, for people. */
+/** The error of a response that is not 2xx. */
 export async function refusalOf(response) {
   let said = "";
   try {
     const body = await response.json();
     said = String(body.error ?? body.status ?? "");
   } catch {
-    // Not JSON: a proxy's page, say. Its status has to do.
+    // Not JSON, such as a proxy's page: use its status.
   }
   if (response.status === 401) key.ask();
   return new Refusal(response.status, said || `the server answered ${response.status} ${response.statusText}`.trim());
@@ -68,12 +68,12 @@ async function request(method, path, { parameters, body } = {}) {
       method,
       headers: { ...key.headers, ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
       body: body === undefined ? undefined : JSON.stringify(body),
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: AbortSignal.timeout(TIMEOUT_MS),
       cache: "no-store",
     });
   } catch (error) {
     const late = error instanceof DOMException && error.name === "TimeoutError";
-    throw new Refusal(0, late ? "the server took too long to answer" : "the server does not answer");
+    throw new Refusal(0, late ? "the server did not answer within 20 s" : "the server does not answer");
   }
   if (!response.ok) throw await refusalOf(response);
   return response.json();
@@ -81,14 +81,14 @@ async function request(method, path, { parameters, body } = {}) {
 
 const subscription = (id) => `v1/subscriptions/${encodeURIComponent(id)}`;
 
-/** The calls of the service that the page makes. */
+/** The HTTP calls that the page makes. */
 export const service = {
   subscribe: (wish) => request("POST", "v1/subscriptions", { body: wish }),
   unsubscribe: (id) => request("DELETE", subscription(id)),
   subscription: (id) => request("GET", subscription(id)),
   subscriptions: (after, limit) =>
     request("GET", "v1/subscriptions", { parameters: after === null ? { limit } : { limit, after } }),
-  /** With the texts of the objects that it names, or without: they are looked up each time. */
+  /** `texts` adds the texts of named objects, which the server looks up for each request. */
   standing: (id, texts) => request("GET", `${subscription(id)}/standing`, { parameters: texts ? { objects: 1 } : {} }),
   query: (wish) => request("POST", "v1/query", { parameters: { objects: 1 }, body: wish }),
   health: () => request("GET", "health"),

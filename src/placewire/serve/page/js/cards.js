@@ -1,4 +1,4 @@
-// The list of subscriptions: one card each, with its standing and the button that ends it.
+// The list of subscriptions: one card each, with its current results and a button that ends it.
 import { byId, el, setText } from "./dom.js";
 import { notify } from "./notices.js";
 import { boundsOf, geometryOf } from "./region.js";
@@ -7,7 +7,7 @@ import { KIND_NAMES, sayWish } from "./wish.js";
 import { sayPlural, shorten } from "./words.js";
 
 const MOST_REGIONS = 80;
-const MOST_OPEN = 24; // of so many subscriptions all lists are open; of more, those made here
+const MOST_OPEN = 24; // up to this many subscriptions all lists are open, above it only those created here
 
 /** The geometry that a subscription has on the map, if any. */
 function geometryFor(wish) {
@@ -31,7 +31,7 @@ export class Cards {
     subscriptions.addEventListener("list", () => this.#draw());
     subscriptions.addEventListener("standing", (event) => this.#drawStanding(event.detail));
     subscriptions.addEventListener("results", (event) => this.#drawCount(event.detail));
-    byId("cards-more").addEventListener("click", () => void subscriptions.loadMore().catch((error) => notify("More could not be listed", error.message)));
+    byId("cards-more").addEventListener("click", () => void subscriptions.loadMore().catch((error) => notify("Cannot list more subscriptions", error.message)));
   }
 
   /** Selects one: its region stands out, its ranked objects get their numbers. */
@@ -83,11 +83,11 @@ export class Cards {
       end.disabled = true;
       try {
         await this.subscriptions.end(id);
-        notify(`${named} has ended`);
+        notify(`${named} ended`);
         byId("tab-subscriptions").focus();
       } catch (error) {
         end.disabled = false;
-        notify(`${named} could not be ended`, error.message, undefined, "bad");
+        notify(`Cannot end ${named}`, error.message, undefined, "bad");
       }
     });
     const card = el("li", { class: "card", vars: { hue: `var(--${this.subscriptions.colourOf(id)})` }, data: { id, selected: String(id === this.selected) } },
@@ -103,7 +103,7 @@ export class Cards {
 
   #standing(entry) {
     const details = el("details", { class: "standing", open: this.#open.has(entry.id) },
-      el("summary", {}, entry.kind === "trending" ? "What is said" : "The list now"),
+      el("summary", {}, entry.kind === "trending" ? "Current terms" : "Current results"),
       el("ol", { class: entry.kind === "trending" ? "bars" : "ranking", "aria-label": `${shorten(entry.id, 60)}: results in order` }),
       el("p", { class: "hint" }));
     details.addEventListener("toggle", () => {
@@ -128,7 +128,7 @@ export class Cards {
 
   #drawCount(entry) {
     const card = this.#cards.get(entry.id);
-    if (card) setText(card.querySelector(".card-count"), entry.results ? sayPlural(entry.results, "result") : "Waiting for the first result");
+    if (card) setText(card.querySelector(".card-count"), entry.results ? sayPlural(entry.results, "result") : "No results yet");
   }
 
   drawRegions() {

@@ -1,11 +1,11 @@
-// How it stands with the service: live, coming back, gone, or asking for a key. Said plainly.
+// The state of the connection, and the dialog for an API key.
 import { key, Refusal, service } from "./api.js";
 import { byId, setText } from "./dom.js";
 import { notify } from "./notices.js";
 import { sayTime } from "./words.js";
 
 const HEALTH_MS = 10_000;
-const SAID = { live: "Live", ill: "Not well", connecting: "Connecting", waiting: "No answer", refused: "Refused", key: "Key needed" };
+const SAID = { live: "Live", ill: "Degraded", connecting: "Connecting", waiting: "Disconnected", refused: "Rejected", key: "Key required" };
 
 export class Connection {
   /** @type {Map<string, import("./stream.js").StreamState>} */
@@ -13,7 +13,7 @@ export class Connection {
   #heard = null;
   #wasDead = false;
   #opened = false;
-  /** What the service says is wrong with it. @type {string|null} */
+  /** The error of the last health check. @type {string|null} */
   #illness = null;
 
   /** @param {() => void} retry */
@@ -40,7 +40,7 @@ export class Connection {
     return this.#summary.name === "live" || this.#summary.name === "ill";
   }
 
-  /** Open streams say that somebody answers, not that the work goes on. */
+  /** Check the health: a stream can stay open while the pipeline is down. */
   async #askHealth() {
     try {
       await service.health();
@@ -69,7 +69,7 @@ export class Connection {
     setText(byId("connection-said"), failing ? SAID.waiting : SAID[name]);
     const banner = byId("banner");
     if (name === "live") {
-      if (this.#wasDead && this.#opened) notify("The service is back", "What was missed follows.");
+      if (this.#wasDead && this.#opened) notify("Reconnected", "Missed results follow.");
       this.#wasDead = false;
       this.#opened = true;
       banner.hidden = true;
@@ -77,8 +77,8 @@ export class Connection {
       banner.hidden = false;
       byId("retry").hidden = true;
       byId("enter-key").hidden = true;
-      setText(byId("banner-title"), "The service is not well");
-      setText(byId("banner-detail"), `It says: ${this.#illness}`);
+      setText(byId("banner-title"), "The server is degraded");
+      setText(byId("banner-detail"), `${this.#illness}`);
     } else if (name === "waiting" || name === "refused") {
       this.#wasDead = true;
       banner.hidden = false;
@@ -86,7 +86,7 @@ export class Connection {
     } else if (name === "key") {
       this.#wasDead = false;
       banner.hidden = false;
-      setText(byId("banner-title"), "The service asks for a key");
+      setText(byId("banner-title"), "API key required");
       setText(byId("banner-detail"), state.message ?? "");
       byId("retry").hidden = true;
       byId("enter-key").hidden = false;
@@ -97,10 +97,10 @@ export class Connection {
     byId("retry").hidden = false;
     byId("enter-key").hidden = !(name === "refused" && state.status === 403);
     const answered = name === "refused" || state.status > 0;
-    setText(byId("banner-title"), answered ? "The service refuses" : "The service does not answer");
-    const last = this.#heard ? `Last heard ${sayTime(this.#heard)}. ` : "";
+    setText(byId("banner-title"), answered ? "The server rejected the request" : "The server does not answer");
+    const last = this.#heard ? `Last message ${sayTime(this.#heard)}. ` : "";
     const seconds = state.retryAt ? Math.max(0, Math.ceil((state.retryAt - Date.now()) / 1000)) : null;
-    const next = seconds === null ? "" : seconds > 0 ? `Trying again in ${seconds} s.` : "Trying again.";
+    const next = seconds === null ? "" : seconds > 0 ? `Retrying in ${seconds} s.` : "Retrying.";
     setText(byId("banner-detail"), `${answered && state.message ? `${state.message}. ` : last}${next}`);
   }
 
@@ -111,7 +111,7 @@ export class Connection {
     const open = () => {
       if (dialog.open) return;
       field.value = "";
-      setText(byId("key-said"), key.present ? "The key that was given is not accepted." : "It was made by the people who run this service.");
+      setText(byId("key-said"), key.present ? "The server rejected this key." : "Ask the operator of this server for a key.");
       dialog.showModal();
     };
     key.addEventListener("asked", () => { if (!declined) open(); });

@@ -1,14 +1,14 @@
-// Drawing a region or a point on the map: by mouse or finger, or by keys with the middle of the map as the pen.
+// Draw a region or a point on the map with a pointer, or with keys that move the map under a crosshair.
 import { byId, el, setText } from "./dom.js";
 import { boxOf, circleOf, geometryOf, polygonOf } from "./region.js";
 
 const HELP = {
   box: "Drag from corner to corner.",
-  circle: "Drag from the centre outwards.",
-  polygon: "Click each corner; double-click the last one.",
+  circle: "Drag outwards from the centre.",
+  polygon: "Click each corner. Double-click the last one.",
   point: "Click the point.",
 };
-const KEYS = "By keys: arrows move the map under the cross, Enter sets a point, Backspace takes it back, Escape ends.";
+const KEYS = "Keyboard: arrow keys move the map under the crosshair, Enter sets a point, Backspace removes it, Escape cancels.";
 const STEP_PX = 40;
 const FINE_PX = 6;
 const CLOSE_PX = 9;
@@ -221,7 +221,7 @@ export class Draw {
     if (this.#tool === "polygon") this.#add(point);
     else if (this.#anchors.length) this.#second(point);
     else this.#add(point);
-    setText(byId("draw-keys"), this.#tool === "polygon" ? `${this.#anchors.length} set. Enter twice at the last one ends the shape.` : "First point set; move on and press Enter.");
+    setText(byId("draw-keys"), this.#tool === "polygon" ? `${this.#anchors.length} corners. Press Enter twice on the last corner to finish.` : "First point set. Move to the second and press Enter.");
   }
 
   #preview() {

@@ -1,4 +1,4 @@
-// The form: a kind, a place, words; from it a subscription or one question about what was.
+// The form that creates a subscription or runs a query.
 import { Answer } from "./answer.js";
 import { service } from "./api.js";
 import { byId, setText } from "./dom.js";
@@ -7,15 +7,15 @@ import { boxOf, circleOf, geometryOf, polygonOf, roundDegrees, wrapLon } from ".
 import { nameFor, queryOf, regionOf, subscriptionOf, WrongField } from "./wish.js";
 
 const KIND_HELP = {
-  boolean: "Every object in a place whose text has the words.",
-  nearest: "The objects nearest to a point, of those that come from now on.",
-  relevant: "The objects that suit best by nearness and words.",
-  trending: "The most frequent words in a place, counted again and again.",
+  boolean: "Every object in a region that satisfies an expression.",
+  nearest: "The k nearest objects to a point that have your keywords, from now on.",
+  relevant: "The k best objects of a sliding window, by distance and words.",
+  trending: "The k most frequent terms of a region, at a fixed interval.",
 };
 const WORDS = {
-  boolean: ["Words", "coffee AND (free OR sale)", "AND, OR, NOT and parentheses; words side by side mean AND."],
-  nearest: ["Keywords", "coffee tea", "One or more, with spaces between."],
-  relevant: ["Keywords", "coffee tea", "One or more, with spaces between."],
+  boolean: ["Words", "coffee AND (free OR sale)", "AND, OR, NOT and parentheses. Words without an operator mean AND."],
+  nearest: ["Keywords", "coffee tea", "One or more, separated by spaces."],
+  relevant: ["Keywords", "coffee tea", "One or more, separated by spaces."],
 };
 const POINTED = new Set(["nearest", "relevant"]);
 
@@ -62,12 +62,12 @@ export class WishForm {
     this.#field("words").placeholder = example;
     this.#field("name").placeholder = nameFor(this.fields);
     setText(byId("draw-start"), { box: "Draw a box", circle: "Draw a circle", polygon: "Draw a polygon", point: "Pick on the map" }[shape] ?? "Draw");
-    setText(byId("alpha-said"), `${Math.round(Number(this.fields.alpha) * 100)} % nearness, ${Math.round(100 - Number(this.fields.alpha) * 100)} % words`);
+    setText(byId("alpha-said"), `${Math.round(Number(this.fields.alpha) * 100)} % distance, ${Math.round(100 - Number(this.fields.alpha) * 100)} % words`);
     this.#complain(null);
     this.showDraft();
   }
 
-  /** What the fields say now, on the map; nothing while they say nothing whole. */
+  /** Show the region of the fields on the map, if they are complete and valid. */
   showDraft() {
     if (this.parts.draw.active) return;
     let geometry = null;
@@ -122,7 +122,7 @@ export class WishForm {
     const { subscriptions, cards, panel } = this.parts;
     await this.#sending("subscribe", async (fields) => {
       const typed = String(fields.name).trim();
-      if (/^\.{1,2}$/.test(typed)) throw new WrongField("name", `a name must not be only dots, got “${typed}”`); // no address can hold it
+      if (/^\.{1,2}$/.test(typed)) throw new WrongField("name", `id must not be “.” or “..”, got “${typed}”`); // no address can hold it
       const { entry, replaced } = await subscriptions.add(subscriptionOf(fields), typed || nameFor(fields), typed !== "");
       this.#field("name").value = "";
       this.#changed();
@@ -130,7 +130,7 @@ export class WishForm {
       const shown = entry.standing ? "subscriptions" : "wire";
       panel.show(shown, true);
       byId(`tab-${shown}`).focus({ preventScroll: true }); // the form is gone, and with it what had the focus
-      notify(`${entry.id} ${replaced ? "is replaced and" : "has"} begun`, "Its results appear as they come.");
+      notify(`${entry.id} ${replaced ? "replaced" : "created"}`, "Results appear as they arrive.");
     });
   }
 

@@ -54,8 +54,8 @@ export class MapView {
       });
     } catch (error) {
       container.append(el("p", { class: "map-missing", role: "note" },
-        "This browser cannot draw the map (it has no WebGL). Lists, forms and figures work without it."));
-      console.warn(`the map cannot be drawn: ${error instanceof Error ? error.message.slice(0, 120) : error}`);
+        "The map requires WebGL, which this browser does not support. Lists, forms and plots work without it."));
+      console.warn(`cannot draw the map: ${error instanceof Error ? error.message.slice(0, 120) : error}`);
       return;
     }
     const map = this.map;

@@ -1,4 +1,4 @@
-// Telling people: notices that can be seen, and words for screen readers, at a pace that can be listened to.
+// Notices, and announcements for screen readers at a limited rate.
 import { byId, el } from "./dom.js";
 import { sayPlural } from "./words.js";
 
@@ -17,7 +17,7 @@ export function notify(title, detail = "", action = undefined, tone = "plain") {
   const notice = el("div", { class: "notice", data: { tone } },
     el("div", { class: "notice-text" }, el("strong", {}, title), detail ? el("span", {}, detail) : null),
     action ? el("button", { type: "button", class: "quiet", on: { click: () => { close(); action.act(); } } }, action.label) : null,
-    el("button", { type: "button", class: "icon", "aria-label": "Close this notice", on: { click: close } }, "×"));
+    el("button", { type: "button", class: "icon", "aria-label": "Dismiss", on: { click: close } }, "×"));
   box.append(notice);
   let timer = setTimeout(close, SHOWN_MS);
   const hold = () => clearTimeout(timer);
@@ -35,10 +35,10 @@ function flush() {
   last = Date.now();
   const [newest, more] = [waiting.at(-1), waiting.length - 1];
   waiting = [];
-  if (newest) byId("said").textContent = more > 0 ? `${newest}. And ${sayPlural(more, "more result")}.` : newest;
+  if (newest) byId("said").textContent = more > 0 ? `${newest}. ${sayPlural(more, "more result")}.` : newest;
 }
 
-/** Says a result to screen readers; many at once become one sentence. */
+/** Announce a result to screen readers; results in quick succession become one sentence. */
 export function say(sentence) {
   waiting.push(sentence);
   if (waiting.length > 1000) waiting = waiting.slice(-1000);

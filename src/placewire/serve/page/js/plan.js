@@ -1,4 +1,4 @@
-// The plan: its leaves on the map, coloured by worker and shaded by load, and word of every change.
+// The plan: its leaves on the map, coloured by worker and shaded by load, and its changes.
 import { Refusal, service } from "./api.js";
 import { byId, el, setText } from "./dom.js";
 import { notify } from "./notices.js";
@@ -46,16 +46,16 @@ export class PlanView {
       this.#draw();
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      setText(byId("plan-line"), error.status === 403 ? "The plan is shown to admin keys only." : `The plan cannot be read: ${error.message}`);
-      if (this.#shown) notify("The plan cannot be shown", byId("plan-line").textContent ?? "", undefined, "bad");
+      setText(byId("plan-line"), error.status === 403 ? "Only admin keys can read the plan." : `Cannot read the plan: ${error.message}`);
+      if (this.#shown) notify("Cannot show the plan", byId("plan-line").textContent ?? "", undefined, "bad");
       if (this.#shown && error.status) this.toggle(false);
     }
   }
 
-  /** The service says that another plan is in use. @param {{name:string,version:number,line:string}} change */
+  /** Handle the event that another plan is in use. @param {{name:string,version:number,line:string}} change */
   changed(change) {
     const act = this.#shown ? undefined : { label: "Show", act: () => this.toggle(true) };
-    notify(`The plan changed: ${change.name}, version ${change.version}`, change.line, act, "plan");
+    notify(`Plan changed: ${change.name}, version ${change.version}`, change.line, act, "plan");
     void this.load();
   }
 
@@ -83,7 +83,7 @@ export class PlanView {
     const said = isCut(plan) ? `${sayPlural(plan.leaves.length, "leaf", "leaves")}, ${sayPlural(plan.workers, "worker")}` : sayUncut(plan);
     setText(byId("plan-line"), `${plan.name}, version ${plan.version}: ${said}`);
     const workers = (plan.loads ?? []).slice(0, 64).map((load, worker) => [worker, load]);
-    setText(byId("legend-said"), isCut(plan) ? (workers.length ? "" : "Nothing is counted yet.") : `Plan ${plan.name}: ${said}`);
+    setText(byId("legend-said"), isCut(plan) ? (workers.length ? "" : "No load measured yet.") : `Plan ${plan.name}: ${said}`);
     byId("legend-title").hidden = !isCut(plan) && !workers.length;
     const most = Math.max(1e-9, ...workers.map(([, load]) => load));
     byId("workers").replaceChildren(...workers.map(([worker, load]) => el("li", { class: "bar", vars: { hue: `var(--hue-${worker % HUES})` } },
@@ -97,16 +97,16 @@ export class PlanView {
   }
 }
 
-/** Whether the plan cuts the world at all: where everybody has all of it there is nothing to colour. */
+/** Whether the plan has more than one leaf. */
 function isCut(plan) {
   return plan.leaves.length > 1;
 }
 
 function sayUncut({ workers, leaves }) {
-  if (leaves[0]?.terms) return `the world is not cut by place. Each of the ${workers} workers has words of its own.`;
+  if (leaves[0]?.terms) return `partitioned by term. Each of the ${workers} workers has its own terms.`;
   return workers > 1
-    ? `the world is not cut. Each of the ${workers} workers has all subscriptions and takes objects wherever they lie.`
-    : "the world is not cut. One worker has all subscriptions and takes all objects.";
+    ? `not partitioned. Each of the ${workers} workers matches a share of the objects against all subscriptions.`
+    : "not partitioned. One worker matches all objects against all subscriptions.";
 }
 
 function share(load) {

@@ -42,7 +42,7 @@ class Plot {
     if (this.data[0].length > KEPT) for (const column of this.data) column.splice(0, column.length - KEPT);
     const head = this.shape.head(status);
     setText(byId(`said-${this.shape.id}`), head);
-    if (this.#ticks++ % SAY_EVERY === 0) this.box.setAttribute("aria-label", `${this.shape.id} of the last three minutes; now ${head}`);
+    if (this.#ticks++ % SAY_EVERY === 0) this.box.setAttribute("aria-label", `${this.shape.id}, last three minutes; now ${head}`);
     this.#chart?.setData(this.data);
   }
 

@@ -90,7 +90,7 @@ export function boundsOf(geometry) {
   return [Math.min(...lons), Math.min(...lats), Math.max(...lons), Math.max(...lats)];
 }
 
-/** The middle that a match's distance is told from. */
+/** The point from which the distance of a match is measured. */
 export function centreOf(region) {
   if (region.circle) return [region.circle.lon, region.circle.lat];
   const [west, south, east, north] = boundsOf(geometryOf(region));
@@ -109,7 +109,7 @@ export function sayRegion(region) {
     return `in a box of ${sayDistance(wide)} by ${sayDistance(high)}`;
   }
   const corners = region.polygon[0].length - 1;
-  return `in a shape with ${corners} corners`;
+  return `in a polygon with ${corners} corners`;
 }
 
 export function sayPoint(lon, lat) {

@@ -1,4 +1,4 @@
-// Ranked lists and bars that live: the k nearest, the k most relevant, the most frequent words.
+// Current results: the k nearest, the k most relevant, the most frequent terms.
 import { el, setText } from "./dom.js";
 import { sayCount, sayDistance, sayPlural, sayScore, sayTime, shorten } from "./words.js";
 
@@ -124,9 +124,9 @@ export function drawBars(list, terms) {
 /** The line under a standing: what it is, or why it is empty. */
 export function sayStanding(standing) {
   if (standing.kind === "trending") {
-    return standing.at ? `As of ${sayTime(new Date(standing.at))}` : "The first report comes when it is due.";
+    return standing.at ? `Updated ${sayTime(new Date(standing.at))}` : "Waiting for the first report.";
   }
   const n = standing.places.length;
-  if (n === 0) return "Nothing fits yet.";
+  if (n === 0) return "No matching objects yet.";
   return n < standing.k ? `${sayPlural(n, "object")} of ${standing.k} so far` : "";
 }

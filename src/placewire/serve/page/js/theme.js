@@ -3,7 +3,7 @@ import { byId } from "./dom.js";
 import { device } from "./memory.js";
 
 const ORDER = ["auto", "light", "dark"];
-const SAID = { auto: "as the system", light: "light", dark: "dark" };
+const SAID = { auto: "system", light: "light", dark: "dark" };
 const system = matchMedia("(prefers-color-scheme: dark)");
 
 export const motion = matchMedia("(prefers-reduced-motion: reduce)");
@@ -48,8 +48,8 @@ class Theme extends EventTarget {
   }
 
   #label(button) {
-    button.setAttribute("aria-label", `Colours: ${SAID[this.chosen]}. Change`);
-    button.title = `Colours: ${SAID[this.chosen]}`;
+    button.setAttribute("aria-label", `Theme: ${SAID[this.chosen]}. Change`);
+    button.title = `Theme: ${SAID[this.chosen]}`;
   }
 
   #tell(button) {

@@ -1,8 +1,8 @@
-// What a form asks for, as the service takes it; and what a subscription asks for, in words.
+// Convert the form to JSON, and a subscription to one line of text.
 import { sayPoint, sayRegion } from "./region.js";
 import { isoDuration, sayDistance, sayDuration, sayMoment } from "./words.js";
 
-/** A field that cannot be sent as it is. */
+/** An invalid field. */
 export class WrongField extends Error {
   constructor(field, message) {
     super(message);
@@ -13,10 +13,10 @@ export class WrongField extends Error {
 function numberOf(fields, name, what, { min = -Infinity, max = Infinity, above = -Infinity, whole = false } = {}) {
   const text = String(fields[name] ?? "").trim();
   const value = Number(text);
-  if (text === "" || !Number.isFinite(value)) throw new WrongField(name, `${what} must be a number, got ${text === "" ? "nothing" : `“${text}”`}`);
+  if (text === "" || !Number.isFinite(value)) throw new WrongField(name, `${what} must be a number, got ${text === "" ? "an empty field" : `“${text}”`}`);
   if (whole && !Number.isInteger(value)) throw new WrongField(name, `${what} must be a whole number, got ${text}`);
-  if (value < min || value > max) throw new WrongField(name, `${what} must be ${min} to ${max}, got ${text}`);
-  if (value <= above) throw new WrongField(name, `${what} must be more than ${above}, got ${text}`);
+  if (value < min || value > max) throw new WrongField(name, `${what} must be between ${min} and ${max}, got ${text}`);
+  if (value <= above) throw new WrongField(name, `${what} must be greater than ${above}, got ${text}`);
   return value;
 }
 
@@ -40,7 +40,7 @@ function ringOf(text) {
   });
   const [first, last] = [ring[0], ring.at(-1)];
   const closed = ring.length > 1 && first[0] === last[0] && first[1] === last[1];
-  if (ring.length - (closed ? 1 : 0) < 3) throw new WrongField("polygon", "a shape needs 3 corners or more: draw it, or write one a line");
+  if (ring.length - (closed ? 1 : 0) < 3) throw new WrongField("polygon", `a polygon must have at least 3 corners, got ${ring.length - (closed ? 1 : 0)}`);
   return closed ? ring : [...ring, first];
 }
 
@@ -54,7 +54,7 @@ export function regionOf(fields) {
     return { box };
   }
   if (fields.shape === "circle") {
-    const radius_m = numberOf(fields, "radius", "the radius", { above: 0 });
+    const radius_m = numberOf(fields, "radius", "radius", { above: 0 });
     return { circle: { lon: lon("lon", "longitude"), lat: lat("lat", "latitude"), radius_m } };
   }
   if (fields.shape === "polygon") return { polygon: [ringOf(String(fields.polygon ?? ""))] };
@@ -63,7 +63,7 @@ export function regionOf(fields) {
 
 function keywordsOf(fields) {
   const keywords = String(fields.words ?? "").split(/[\s,]+/).filter(Boolean);
-  if (!keywords.length) throw new WrongField("words", "at least one word is needed");
+  if (!keywords.length) throw new WrongField("words", "keywords must have at least one word");
   return keywords;
 }
 
@@ -78,32 +78,32 @@ const KINDS = {
   boolean(fields) {
     const region = regionOf(fields);
     const where = String(fields.words ?? "").trim() || undefined;
-    if (!region && !where) throw new WrongField("words", "words or a place are needed, or both");
+    if (!region && !where) throw new WrongField("words", "enter words, choose a region, or both");
     return { region, where };
   },
   nearest: (fields) => ({
-    ...pointOf(fields), keywords: keywordsOf(fields), k: numberOf(fields, "k", "how many", { min: 1, max: 1000, whole: true }),
+    ...pointOf(fields), keywords: keywordsOf(fields), k: numberOf(fields, "k", "number of results", { min: 1, max: 1000, whole: true }),
     mode: fields.mode === "all" ? "all" : undefined,
-    within_m: optional(fields, "within", () => numberOf(fields, "within", "the farthest distance", { above: 0 })),
+    within_m: optional(fields, "within", () => numberOf(fields, "within", "maximum distance", { above: 0 })),
   }),
   relevant: (fields) => ({
-    ...pointOf(fields), keywords: keywordsOf(fields), k: numberOf(fields, "k", "how many", { min: 1, max: 1000, whole: true }),
-    alpha: numberOf(fields, "alpha", "the weight of nearness", { min: 0, max: 1 }),
-    reach_m: optional(fields, "reach", () => numberOf(fields, "reach", "the reach", { above: 0 })),
+    ...pointOf(fields), keywords: keywordsOf(fields), k: numberOf(fields, "k", "number of results", { min: 1, max: 1000, whole: true }),
+    alpha: numberOf(fields, "alpha", "weight", { min: 0, max: 1 }),
+    reach_m: optional(fields, "reach", () => numberOf(fields, "reach", "reach", { above: 0 })),
   }),
-  trending: (fields) => ({ region: regionOf(fields), k: numberOf(fields, "k", "how many", { min: 1, max: 1000, whole: true }) }),
+  trending: (fields) => ({ region: regionOf(fields), k: numberOf(fields, "k", "number of results", { min: 1, max: 1000, whole: true }) }),
 };
 
 function plain(wish) {
   return Object.fromEntries(Object.entries(wish).filter(([, value]) => value !== undefined));
 }
 
-/** When it ends by itself: typed by this device's clock, sent as UTC. */
+/** The expiry: entered in local time, sent as UTC. */
 function expiryOf(fields) {
   return optional(fields, "expires", () => {
     const at = new Date(String(fields.expires));
-    if (Number.isNaN(at.getTime())) throw new WrongField("expires", `until must be a date and a time, got “${fields.expires}”`);
-    if (at.getTime() <= Date.now()) throw new WrongField("expires", "until must lie ahead, or it would never begin");
+    if (Number.isNaN(at.getTime())) throw new WrongField("expires", `expiry must be a date and a time, got “${fields.expires}”`);
+    if (at.getTime() <= Date.now()) throw new WrongField("expires", "expiry must be in the future");
     return at.toISOString();
   });
 }
@@ -111,14 +111,14 @@ function expiryOf(fields) {
 /** A subscription's JSON from the fields of the form. */
 export function subscriptionOf(fields) {
   const paces = fields.kind === "trending"
-    ? { window: durationOf(fields, "window", "the window"), every: durationOf(fields, "every", "the pace") }
+    ? { window: durationOf(fields, "window", "window"), every: durationOf(fields, "every", "interval") }
     : {};
   return plain({ kind: fields.kind, ...KINDS[fields.kind](fields), ...paces, expires: expiryOf(fields) });
 }
 
 /** A snapshot query's JSON from the same fields. */
 export function queryOf(fields) {
-  return plain({ kind: fields.kind, ...KINDS[fields.kind](fields), last: durationOf(fields, "last", "how far back") });
+  return plain({ kind: fields.kind, ...KINDS[fields.kind](fields), last: durationOf(fields, "last", "time span") });
 }
 
 /** A name for a subscription from its words. */
@@ -138,9 +138,9 @@ export function sayWhere(where) {
   return `NOT (${join(where.none ?? [], "OR")})`;
 }
 
-/** One line about what a subscription waits for, and until when. */
+/** One line that describes a subscription and its expiry. */
 export function sayWish(wish) {
-  return wish.expires === undefined ? sayWait(wish) : `${sayWait(wish)}; until ${sayMoment(new Date(wish.expires))}`;
+  return wish.expires === undefined ? sayWait(wish) : `${sayWait(wish)}; expires ${sayMoment(new Date(wish.expires))}`;
 }
 
 function sayWait(wish) {
@@ -152,10 +152,10 @@ function sayWait(wish) {
     case "nearest":
       return `the ${wish.k} nearest with ${words(wish.mode === "all" ? " and " : " or ")}, ${near()}${wish.within_m ? `, at most ${sayDistance(wish.within_m)} away` : ""}`;
     case "relevant":
-      return `the ${wish.k} that suit ${words(", ")} best, ${near()}`;
+      return `the ${wish.k} most relevant for ${words(", ")}, ${near()}`;
     default:
-      return `the ${wish.k} most frequent words of the last ${sayDuration(wish.window)}, every ${sayDuration(wish.every)}, ${sayRegion(wish.region)}`;
+      return `the ${wish.k} most frequent terms of the last ${sayDuration(wish.window)}, every ${sayDuration(wish.every)}, ${sayRegion(wish.region)}`;
   }
 }
 
-export const KIND_NAMES = { boolean: "Matching", nearest: "Nearest", relevant: "Relevant", trending: "Trending" };
+export const KIND_NAMES = { boolean: "Boolean", nearest: "Nearest", relevant: "Relevant", trending: "Trending" };
