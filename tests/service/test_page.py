@@ -427,7 +427,7 @@ def test_a_change_of_plan_is_seen_and_shown(begin: Any, visit: Any) -> None:
     service.until(lambda: publish_everywhere() or service.http.get("/v1/plan").json()["loads"])
     page.wait_for_selector(".notice")
     assert "Plan changed: kdt, version 2" in page.inner_text("#notices")
-    assert "kdt, asked for by hand" in page.inner_text("#notices")
+    assert "kdt, requested" in page.inner_text("#notices")
     page.click(".notice button:text('Show')")
     page.wait_for_selector("#legend-workers li")
     shares = rows(page, "#legend-workers .legend-share")
@@ -437,7 +437,7 @@ def test_a_change_of_plan_is_seen_and_shown(begin: Any, visit: Any) -> None:
     plan = service.http.get("/v1/plan").json()
     wait_for_rows(page, "#plan-line", [f"kdt, version 2: {len(plan['leaves'])} leaves, 4 workers"])
     [change] = rows(page, "#plan-events li")
-    assert change.endswith("kdt, asked for by hand")
+    assert change.endswith("kdt, requested")
     assert len(rows(page, "#workers li")) == 4
     assert re.fullmatch(r"[\d.]+ in · [\d.]+ out /s", page.inner_text("#said-throughput"))
     assert page.locator("#plots canvas").count() == 3
