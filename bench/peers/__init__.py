@@ -20,7 +20,7 @@ FEW = {"sizes": (1_000,), "objects": 2_000}
 EXPERIMENTS = (
     Experiment(
         "match",
-        "How fast is `placewire.match`, beside the same join in Spark SQL?",
+        "How fast is `placewire.match` compared with the same join in Spark SQL?",
         "peers.dataframes:compare_joins",
         quick={"sizes": ((2_000, 20_000, 2_000),), "passes": 1},
     ),

@@ -7,7 +7,7 @@ from bench.harness import Experiment
 EXPERIMENTS = (
     Experiment(
         "kernel",
-        "How many objects a second does one core match, beside DuckDB on two threads?",
+        "How many objects a second does one core match compared with DuckDB on two threads?",
         "product.kernel:measure_kernel",
         quick={"objects": 16_384, "sizes": (10_000,)},
     ),
@@ -48,7 +48,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "throughput",
-        "How many objects a second go through Spark, beside Spark SQL and a pass-through?",
+        "How many objects a second go through Spark compared with Spark SQL and a pass-through?",
         "product.pipeline:measure_throughput",
         quick={"sizes": ((5_000, 40_000, 5_000),), "batch_rows": 10_000},
     ),
@@ -80,7 +80,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "endtoend",
-        "How fast is `placewire run` from topic to topic and folder to folder, beside a copy job?",
+        "How fast is `placewire run` between topics and between folders, compared with a copy job?",
         "product.endtoend:measure_end_to_end",
         quick={
             "subscriptions": 5_000,

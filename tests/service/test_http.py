@@ -373,7 +373,7 @@ def test_a_plan_that_is_asked_for_is_told_by_its_name(tmp_path: Path) -> None:
             while (event := heard.next())["event"] != "plan":
                 pass
             assert (event["data"]["name"], event["data"]["version"]) == (asked, version)
-            line = f"{asked}, asked for by hand"
+            line = f"{asked}, requested"
             assert event["data"]["line"] == plan["changes"][-1]["line"] == line
         heard.close()
 

@@ -18,7 +18,7 @@ from placewire.storage.manifest import Manifest, WorkersEntry, read_latest
 from placewire.storage.runtime_files import request_plan
 
 PLAN = "boolean=kdt,nearest=dkm,relevant=prefix"
-ASKED = {4: 5, 8: 2, 12: 7}  # after which batch how many workers are asked for by hand
+ASKED = {4: 5, 8: 2, 12: 7}  # after which batch how many workers are requested
 
 
 def follow(elastic: Elastic, history: Sequence[WorkersEntry], workers: int) -> int:

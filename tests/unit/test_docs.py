@@ -287,6 +287,17 @@ def test_help_and_messages_use_plain_words() -> None:
     assert {name: words for name, words in found.items() if words} == {}
 
 
+def test_the_live_map_uses_plain_words() -> None:
+    files = ROOT / "src" / "placewire" / "serve" / "page"
+    for path in (files / "index.html", *sorted(files.glob("js/*.js"))):
+        assert avoided(path.read_text(), AVOIDED_IN_PROSE) == [], path.name
+
+
+def test_questions_of_experiments_use_plain_words() -> None:
+    for name, experiment in CATALOG.items():
+        assert avoided(experiment.question, AVOIDED_IN_PROSE) == [], name
+
+
 def test_every_option_has_a_help_text() -> None:
     for name, command in leaves_of(typer.main.get_command(app)):
         assert re.match(r"[A-Z][a-z]+(?<!ing) ", command.help or ""), name

@@ -23,7 +23,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "relevant-growth",
-        "How many relevant subscriptions does one machine bear?",
+        "How many relevant subscriptions can one machine hold?",
         "papers.skype.costs:measure_growth",
         quick={"sizes": (250, 500, 1_000), "distinct": 500, "window": 4_000, "block": 200},
         full={

@@ -1,6 +1,6 @@
 """SSTD: snapshot and continuous queries over a distributed store of spatio-textual objects.
 
-Snapshot queries of section 7 beside DuckDB, tantivy, Spark SQL and a scan, and plans for both kinds
+Snapshot queries of section 7 and DuckDB, tantivy, Spark SQL and a scan, and plans for both kinds
 of queries on a cluster simulated on one core.
 """
 
@@ -13,7 +13,7 @@ BOTH = (POSTS, VENUES)
 EXPERIMENTS = (
     Experiment(
         "snapshot",
-        "How fast are snapshot queries by region, keywords, k and time, beside other engines?",
+        "How fast are snapshot queries by region, keywords, k and time, and other engines?",
         "papers.sstd.latency:vary_queries",
         data=BOTH,
         quick={"objects": 5_000, "queries": 20},

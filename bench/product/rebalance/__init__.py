@@ -16,7 +16,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "drift-both",
-        "Is a new plan better applied to all subscriptions at once, or beside the old plan?",
+        "Is a new plan better applied to all subscriptions at once, or to new ones only?",
         "product.rebalance.drift:compare_switching",
         quick=SMALL,
     ),

@@ -128,7 +128,7 @@ class Resizer:
         asked = planners.leaf.wanted_workers
         if asked:
             self.elastic = None  # a request overrides the load
-            return asked, f"workers {planners.workers} to {asked}: asked for by hand"
+            return asked, f"workers {planners.workers} to {asked}: requested"
         if self.elastic is None:
             return planners.workers, ""
         wanted = self.elastic.wanted(planners.signals.history, planners.workers)

@@ -67,7 +67,7 @@ class ReplayOptions(NamedTuple):
             autocompletion=complete_plan,
         ),
     ] = "shared"
-    batch_rows: Annotated[int, number_option(int, "Events per micro-batch.", 1)] = 200_000
+    batch_rows: Annotated[int, number_option(int, "Events per batch.", 1)] = 200_000
     state: Annotated[
         Path | None, Option(help="Directory for the state; a stopped run resumes from it.")
     ] = None

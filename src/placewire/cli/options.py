@@ -353,7 +353,7 @@ def placewire(
         typer.Option("--version", is_eager=True, callback=show_version, help="Show the version."),
     ] = False,
 ) -> None:
-    """A wire service for places: standing subscriptions over a stream of geo-tagged texts."""
+    """Match geo-tagged text against standing subscriptions."""
     if context.invoked_subcommand is None:
         print(context.get_help())
 

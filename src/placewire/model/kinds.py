@@ -267,7 +267,8 @@ class Kind:
     def settle(self, shard: Shard, batch: SettleBatch) -> Any:
         """Apply a batch to one shard of committed rows: its candidates by seq, its ends, the clock.
 
-        Depends on nothing but its arguments, so that it can run in any process.
+        Reads nothing but its arguments. Changes the results that the shard holds in place, so it
+        runs in the process that writes the state.
         """
 
     def admit_new(

@@ -107,7 +107,7 @@ def add_ledger(out: Exposition, counts: dict[str, int], webhooks: dict[str, int]
     out.counter("webhook_failures", "webhook requests that failed", counted("webhook_failures"))
     out.counter("webhook_results", "results delivered to webhooks", counted("webhook_delivered"))
     out.counter(
-        "webhook_given_up", "results gave up after all retries", counted("webhook_given_up")
+        "webhook_given_up", "results given up after all retries", counted("webhook_given_up")
     )
     out.gauge("webhook_pending", "results waiting for webhooks", webhooks["pending"])
     out.gauge("dead_deliveries", "dead deliveries that are kept", webhooks["dead_deliveries"])

@@ -76,7 +76,7 @@ class PlanChanger:
         self, plan: str, batch: int, segments: Sequence[LiveSegment], cost: LoadModel | None
     ) -> NextPlan | None:
         """A plan of another name, made of the recent sample; None if there is no such plan."""
-        why = f"{plan}, asked for by hand"
+        why = f"{plan}, requested"
         if plan == "shared":
             return NextPlan(None, "", why)
         if plan not in METHODS or cost is None:

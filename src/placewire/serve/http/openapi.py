@@ -31,8 +31,8 @@ Replies = dict[str, tuple[str, Schema | str]]  # by status: a description and a 
 
 JSON, NDJSON, STREAM = "application/json", "application/x-ndjson", "text/event-stream"
 ABOUT = (
-    "Standing subscriptions by place and text over a stream of objects. Objects and subscriptions"
-    " are on disk before the reply. Every result has a number, and can be read again from there on."
+    "Match geo-tagged text against standing subscriptions. A reply confirms that events are on"
+    " disk. Results are numbered, and every read or stream can start after a given number."
 )
 TAGS = {
     "objects": "Publish objects",
@@ -118,7 +118,7 @@ def open_operation(does: str, responses: Schema) -> Schema:
     return {"tags": ["service"], "summary": does, "security": [{}], "responses": responses}
 
 
-def query_parameter(name: str, schema: Schema, does: str = "") -> Schema:
+def query_parameter(name: str, schema: Schema, does: str) -> Schema:
     return {"name": name, "in": "query", "schema": schema, "description": does}
 
 
@@ -141,8 +141,8 @@ ANY_KEY = header(
     "A repeated request with the same key gets the first reply again",
 )
 NAME = path_parameter("id", ID)
-LIMIT = query_parameter("limit", integer(1, 1_000, default=100))
-AFTER = query_parameter("after", integer(0, LAST))
+LIMIT = query_parameter("limit", integer(1, 1_000, default=100), "Maximum number of entries")
+AFTER = query_parameter("after", integer(0, LAST), "Start after this number")
 FROM = query_parameter(
     "after",
     {"anyOf": [integer(0, LAST), {"const": "latest"}]},
@@ -256,10 +256,11 @@ OPERATIONS = {
     "get /v1/status": operation(
         "service", "Status of the pipeline and the service",
         {"200": ("As of the last commit, with current counters", "Status")},
-        "422", query_parameter("leaves", integer(0, 1_000, default=10))),
+        "422", query_parameter("leaves", integer(0, 1_000, default=10),
+        "Number of heaviest leaves to list")),
     "get /v1/dead-letters": operation(
         "service", "Events that the pipeline rejected", {"200": ("One page", DEAD_LETTERS)},
-        "422", LIMIT, query_parameter("after", integer(-1, LAST))),
+        "422", LIMIT, query_parameter("after", integer(-1, LAST), "Start after this seq")),
     "post /v1/keys": operation(
         "service", "Create a key; the reply shows it once", {"201": ("Created", NEW_KEY)},
         f"{BODY_ERRORS} 409", body="NewKey"),
@@ -307,7 +308,7 @@ def make_document() -> dict[str, Any]:
         "info": {
             "title": "Placewire",
             "version": __version__,
-            "summary": "A wire service for places",
+            "summary": "Match geo-tagged text against standing subscriptions",
             "description": ABOUT,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },

@@ -154,8 +154,8 @@ def test_a_plan_or_workers_by_hand_end_it(tmp_path: Path) -> None:
     seen = run(tmp_path, ask=ask, churn=0.1)
     assert len(asked) == 2
     whys = [m.leaf_plan.why for m in seen]
-    assert "qt, asked for by hand" in whys
-    assert seen[whys.index("qt, asked for by hand")].leaf_plan.previous is None
+    assert "qt, requested" in whys
+    assert seen[whys.index("qt, requested")].leaf_plan.previous is None
     assert seen[-1].leaf_plan.workers == 5
 
 

@@ -1,10 +1,10 @@
-// The client of the HTTP API: key, requests and errors.
+// Requests to the server: API key, calls and errors.
 import { device, tab } from "./memory.js";
 
 const BASE = new URL(".", document.baseURI);
 const TIMEOUT_MS = 20_000;
 
-/** An error response, with the message of the service; status 0 if it did not answer. */
+/** An error response; status 0 if the server did not answer. */
 export class Refusal extends Error {
   constructor(status, message) {
     super(message);
@@ -13,7 +13,7 @@ export class Refusal extends Error {
   }
 }
 
-/** The API key stored in this browser, if any. */
+/** The API key of this browser, if one was needed. */
 class Key extends EventTarget {
   #value = tab.get("key") ?? device.get("key") ?? "";
 
@@ -34,7 +34,7 @@ class Key extends EventTarget {
     this.dispatchEvent(new Event("change"));
   }
 
-  /** Reports that the service requires a key. */
+  /** Report that the server requires a key. */
   ask() {
     this.dispatchEvent(new Event("asked"));
   }
@@ -48,14 +48,14 @@ export function address(path, parameters = {}) {
   return url;
 }
 
-/** Returns the error of a failed response. */
+/** The error of a response that is not 2xx. */
 export async function refusalOf(response) {
   let said = "";
   try {
     const body = await response.json();
     said = String(body.error ?? body.status ?? "");
   } catch {
-    // Not JSON, such as a proxy's page: report only the status.
+    // Not JSON, such as a proxy's page: use its status.
   }
   if (response.status === 401) key.ask();
   return new Refusal(response.status, said || `the server answered ${response.status} ${response.statusText}`.trim());
@@ -73,7 +73,7 @@ async function request(method, path, { parameters, body } = {}) {
     });
   } catch (error) {
     const late = error instanceof DOMException && error.name === "TimeoutError";
-    throw new Refusal(0, late ? "the server took too long to answer" : "the server does not answer");
+    throw new Refusal(0, late ? "the server did not answer within 20 s" : "the server does not answer");
   }
   if (!response.ok) throw await refusalOf(response);
   return response.json();
@@ -81,14 +81,14 @@ async function request(method, path, { parameters, body } = {}) {
 
 const subscription = (id) => `v1/subscriptions/${encodeURIComponent(id)}`;
 
-/** The API calls of the page. */
+/** The HTTP calls that the page makes. */
 export const service = {
   subscribe: (wish) => request("POST", "v1/subscriptions", { body: wish }),
   unsubscribe: (id) => request("DELETE", subscription(id)),
   subscription: (id) => request("GET", subscription(id)),
   subscriptions: (after, limit) =>
     request("GET", "v1/subscriptions", { parameters: after === null ? { limit } : { limit, after } }),
-  /** Texts of objects are optional, because the service looks them up for each request. */
+  /** `texts` adds the texts of named objects, which the server looks up for each request. */
   standing: (id, texts) => request("GET", `${subscription(id)}/standing`, { parameters: texts ? { objects: 1 } : {} }),
   query: (wish) => request("POST", "v1/query", { parameters: { objects: 1 }, body: wish }),
   health: () => request("GET", "health"),

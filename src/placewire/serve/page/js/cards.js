@@ -7,9 +7,9 @@ import { KIND_NAMES, sayWish } from "./wish.js";
 import { sayPlural, shorten } from "./words.js";
 
 const MOST_REGIONS = 80;
-const MOST_OPEN = 24; // up to this many subscriptions, all lists are open; beyond it, only those created here
+const MOST_OPEN = 24; // up to this many subscriptions all lists are open, above it only those created here
 
-/** Returns the geometry that a subscription has on the map, if any. */
+/** The geometry that a subscription has on the map, if any. */
 function geometryFor(wish) {
   if (wish.region) return geometryOf(wish.region);
   if (wish.lon !== undefined) return { type: "Point", coordinates: [wish.lon, wish.lat] };
@@ -34,7 +34,7 @@ export class Cards {
     byId("cards-more").addEventListener("click", () => void subscriptions.loadMore().catch((error) => notify("Cannot list more subscriptions", error.message)));
   }
 
-  /** Selects a subscription: highlights its region and numbers its ranked objects. */
+  /** Selects one: its region stands out, its ranked objects get their numbers. */
   select(id, fit = true) {
     this.selected = this.selected === id && fit ? null : id;
     for (const [name, card] of this.#cards) card.dataset.selected = String(name === this.selected);
@@ -83,7 +83,7 @@ export class Cards {
       end.disabled = true;
       try {
         await this.subscriptions.end(id);
-        notify(`${named} has ended`);
+        notify(`${named} ended`);
         byId("tab-subscriptions").focus();
       } catch (error) {
         end.disabled = false;
@@ -128,7 +128,7 @@ export class Cards {
 
   #drawCount(entry) {
     const card = this.#cards.get(entry.id);
-    if (card) setText(card.querySelector(".card-count"), entry.results ? sayPlural(entry.results, "result") : "Waiting for the first result");
+    if (card) setText(card.querySelector(".card-count"), entry.results ? sayPlural(entry.results, "result") : "No results yet");
   }
 
   drawRegions() {
@@ -148,7 +148,7 @@ export class Cards {
     this.showRanks(entry?.standing?.places ?? [], entry ? this.subscriptions.rgbOf(entry.id) : "");
   }
 
-  /** Shows the ranks of a list on the map. */
+  /** Numbers on the map for the places of a ranked list. */
   showRanks(places, colour) {
     this.view.show("standing", places.slice(0, 50).flatMap((place, index) => (place.lon === undefined ? [] : [{
       type: "Feature", properties: { rank: String(index + 1), colour }, geometry: { type: "Point", coordinates: [place.lon, place.lat] } }])));

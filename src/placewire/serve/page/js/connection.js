@@ -1,4 +1,4 @@
-// The state of the connection: live, reconnecting, refused, or a key is required.
+// The state of the connection, and the dialog for an API key.
 import { key, Refusal, service } from "./api.js";
 import { byId, setText } from "./dom.js";
 import { notify } from "./notices.js";
@@ -6,7 +6,7 @@ import { sayTime } from "./words.js";
 
 const HEALTH_MS = 10_000;
 const STARTING_MS = 1000;
-const SAID = { live: "Live", starting: "Starting", ill: "Degraded", connecting: "Connecting", waiting: "No answer", refused: "Refused", key: "Key needed" };
+const SAID = { live: "Live", starting: "Starting", ill: "Degraded", connecting: "Connecting", waiting: "Disconnected", refused: "Rejected", key: "Key required" };
 
 export class Connection {
   /** @type {Map<string, import("./stream.js").StreamState>} */
@@ -14,7 +14,7 @@ export class Connection {
   #heard = null;
   #wasDead = false;
   #opened = false;
-  /** The error that the health check reports. @type {string|null} */
+  /** The error of the last health check. @type {string|null} */
   #illness = null;
   /** Whether the pipeline has not run a batch yet. */
   #starting = false;
@@ -28,7 +28,7 @@ export class Connection {
     this.#draw();
   }
 
-  /** Records the new state of a stream. */
+  /** A stream of that name changed its state. */
   set(name, state) {
     this.#states.set(name, state);
     this.#draw();
@@ -43,7 +43,7 @@ export class Connection {
     return ["live", "starting", "ill"].includes(this.#summary.name);
   }
 
-  /** Checks the health: open streams show that the server answers, not that the pipeline runs. */
+  /** Check the health: a stream can stay open while the pipeline is down. */
   async #askHealth() {
     try {
       const health = await service.health();
@@ -88,8 +88,8 @@ export class Connection {
       banner.hidden = false;
       byId("retry").hidden = true;
       byId("enter-key").hidden = true;
-      setText(byId("banner-title"), "The service is degraded");
-      setText(byId("banner-detail"), `Reported by the service: ${this.#illness}`);
+      setText(byId("banner-title"), "The server is degraded");
+      setText(byId("banner-detail"), `${this.#illness}`);
     } else if (name === "waiting" || name === "refused") {
       this.#wasDead = true;
       banner.hidden = false;
@@ -97,7 +97,7 @@ export class Connection {
     } else if (name === "key") {
       this.#wasDead = false;
       banner.hidden = false;
-      setText(byId("banner-title"), "The service requires an API key");
+      setText(byId("banner-title"), "API key required");
       setText(byId("banner-detail"), state.message ?? "");
       byId("retry").hidden = true;
       byId("enter-key").hidden = false;
@@ -108,8 +108,8 @@ export class Connection {
     byId("retry").hidden = false;
     byId("enter-key").hidden = !(name === "refused" && state.status === 403);
     const answered = name === "refused" || state.status > 0;
-    setText(byId("banner-title"), answered ? "The service refused the request" : "The service does not answer");
-    const last = this.#heard ? `Last response at ${sayTime(this.#heard)}. ` : "";
+    setText(byId("banner-title"), answered ? "The server rejected the request" : "The server does not answer");
+    const last = this.#heard ? `Last message ${sayTime(this.#heard)}. ` : "";
     const seconds = state.retryAt ? Math.max(0, Math.ceil((state.retryAt - Date.now()) / 1000)) : null;
     const next = seconds === null ? "" : seconds > 0 ? `Retrying in ${seconds} s.` : "Retrying.";
     setText(byId("banner-detail"), `${answered && state.message ? `${state.message}. ` : last}${next}`);
@@ -122,7 +122,7 @@ export class Connection {
     const open = () => {
       if (dialog.open) return;
       field.value = "";
-      setText(byId("key-said"), key.present ? "The key was not accepted." : "Ask the operator of this service for a key.");
+      setText(byId("key-said"), key.present ? "The server rejected this key." : "Ask the operator of this server for a key.");
       dialog.showModal();
     };
     key.addEventListener("asked", () => { if (!declined) open(); });

@@ -1,4 +1,4 @@
-// Creates elements. Text is inserted as text only, so data of the stream is never parsed as markup.
+// Making elements. Text goes in as text only: what the stream brings is never read as markup.
 
 /**
  * @param {string} name
@@ -24,14 +24,14 @@ export function el(name, attributes = {}, ...children) {
   return element;
 }
 
-/** Returns the element with an id, which index.html must have. */
+/** The element of that id, which index.html must have. */
 export function byId(id) {
   const element = document.getElementById(id);
   if (!element) throw new Error(`the page has no element '${id}'`);
   return element;
 }
 
-/** Sets text only when it differs, so that screen readers do not repeat it. */
+/** Sets text only when it differs, so that screen readers are not told the same again. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }

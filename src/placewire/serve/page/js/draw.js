@@ -1,11 +1,11 @@
-// Draws a region or a point on the map with mouse, touch or keyboard (the map centre is the pen).
+// Draw a region or a point on the map with a pointer, or with keys that move the map under a crosshair.
 import { byId, el, setText } from "./dom.js";
 import { boxOf, circleOf, geometryOf, polygonOf } from "./region.js";
 
 const HELP = {
   box: "Drag from corner to corner.",
-  circle: "Drag from the centre outwards.",
-  polygon: "Click each corner; double-click the last one.",
+  circle: "Drag outwards from the centre.",
+  polygon: "Click each corner. Double-click the last one.",
   point: "Click the point.",
 };
 const KEYS = "Keyboard: arrow keys move the map under the crosshair, Enter sets a point, Backspace removes it, Escape cancels.";
@@ -49,7 +49,7 @@ export class Draw {
     return this.#tool !== null;
   }
 
-  /** Starts drawing; resolves with a region (or [lon, lat] of a point), or null if cancelled. @param {Tool} tool */
+  /** Begins; resolves with a region (or [lon, lat] of a point), or null when it was given up. @param {Tool} tool */
   start(tool) {
     this.cancel();
     const { map, container } = this.view;
@@ -89,7 +89,7 @@ export class Draw {
     this.bar.hidden = true;
     map.dragPan.enable();
     map.boxZoom.enable();
-    // The map has yet to receive the click or double click that ended the drawing.
+    // The click or double click that ended the drawing is still on its way to the map.
     this.#resting = setTimeout(() => {
       delete container.dataset.drawing;
       map.doubleClickZoom.enable();
@@ -139,7 +139,7 @@ export class Draw {
     else if (moved > 4 || this.#isFar(event)) this.#second(point);
   }
 
-  /** Returns true if the pointer left the first point: two clicks work like a drag. */
+  /** Two clicks do as well as a drag. */
   #isFar(event) {
     const anchor = this.view.map.project(this.#anchors[0]);
     const box = this.view.map.getCanvas().getBoundingClientRect();
@@ -211,7 +211,7 @@ export class Draw {
     this.#preview();
   }
 
-  /** Handles Enter like a click at the crosshair. */
+  /** Enter: what a click does, where the cross is. */
   #set() {
     this.#penAtCentre();
     const point = this.view.centre;
@@ -221,7 +221,7 @@ export class Draw {
     if (this.#tool === "polygon") this.#add(point);
     else if (this.#anchors.length) this.#second(point);
     else this.#add(point);
-    setText(byId("draw-keys"), this.#tool === "polygon" ? `${this.#anchors.length} corners set. Press Enter twice at the last one to finish.` : "First point set. Move the map and press Enter again.");
+    setText(byId("draw-keys"), this.#tool === "polygon" ? `${this.#anchors.length} corners. Press Enter twice on the last corner to finish.` : "First point set. Move to the second and press Enter.");
   }
 
   #preview() {

@@ -1,6 +1,6 @@
-// Applies the chosen theme before the first paint.
+// Before the first paint: the colours that were chosen here.
 try {
   document.documentElement.dataset.theme = localStorage.getItem("placewire.theme") || "auto";
 } catch {
-  // Storage is not allowed: use the system theme.
+  // No storage allowed: as the system says.
 }

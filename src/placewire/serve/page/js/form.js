@@ -1,4 +1,4 @@
-// The form: creates a subscription or runs a snapshot query from a kind, a region and words.
+// The form that creates a subscription or runs a query.
 import { Answer } from "./answer.js";
 import { service } from "./api.js";
 import { byId, setText } from "./dom.js";
@@ -7,13 +7,13 @@ import { boxOf, circleOf, geometryOf, polygonOf, roundDegrees, wrapLon } from ".
 import { nameFor, queryOf, regionOf, subscriptionOf, WrongField } from "./wish.js";
 
 const KIND_HELP = {
-  boolean: "Every object in a region whose text matches the words.",
-  nearest: "The objects nearest to a point, among those that arrive from now on.",
-  relevant: "The objects with the best score by distance and words.",
-  trending: "The most frequent words in a region, at regular intervals.",
+  boolean: "Every object in a region that satisfies an expression.",
+  nearest: "The k nearest objects to a point that have your keywords, from now on.",
+  relevant: "The k best objects of a sliding window, by distance and words.",
+  trending: "The k most frequent terms of a region, at a fixed interval.",
 };
 const WORDS = {
-  boolean: ["Words", "coffee AND (free OR sale)", "AND, OR, NOT and parentheses; adjacent words mean AND."],
+  boolean: ["Words", "coffee AND (free OR sale)", "AND, OR, NOT and parentheses. Words without an operator mean AND."],
   nearest: ["Keywords", "coffee tea", "One or more, separated by spaces."],
   relevant: ["Keywords", "coffee tea", "One or more, separated by spaces."],
 };
@@ -50,7 +50,7 @@ export class WishForm {
     return this.#form.elements.namedItem(name);
   }
 
-  /** Shows the fields of the kind and the shape, and draws the shape on the map. */
+  /** Shows the fields of the kind and the shape, and the shape on the map. */
   #changed() {
     const { kind, shape } = this.fields;
     for (const part of this.#form.querySelectorAll("[data-kinds]")) part.hidden = !part.dataset.kinds.split(" ").includes(kind);
@@ -67,7 +67,7 @@ export class WishForm {
     this.showDraft();
   }
 
-  /** Draws the region of the fields on the map; nothing while they are incomplete. */
+  /** Show the region of the fields on the map, if they are complete and valid. */
   showDraft() {
     if (this.parts.draw.active) return;
     let geometry = null;
@@ -122,15 +122,15 @@ export class WishForm {
     const { subscriptions, cards, panel } = this.parts;
     await this.#sending("subscribe", async (fields) => {
       const typed = String(fields.name).trim();
-      if (/^\.{1,2}$/.test(typed)) throw new WrongField("name", `a name must not consist of dots only, got “${typed}”`); // no URL can contain it
+      if (/^\.{1,2}$/.test(typed)) throw new WrongField("name", `id must not be “.” or “..”, got “${typed}”`); // no address can hold it
       const { entry, replaced } = await subscriptions.add(subscriptionOf(fields), typed || nameFor(fields), typed !== "");
       this.#field("name").value = "";
       this.#changed();
       cards.select(entry.id, false);
       const shown = entry.standing ? "subscriptions" : "wire";
       panel.show(shown, true);
-      byId(`tab-${shown}`).focus({ preventScroll: true }); // the form, which had the focus, is hidden
-      notify(`${entry.id} was ${replaced ? "replaced" : "created"}`, "Results appear as they arrive.");
+      byId(`tab-${shown}`).focus({ preventScroll: true }); // the form is gone, and with it what had the focus
+      notify(`${entry.id} ${replaced ? "replaced" : "created"}`, "Results appear as they arrive.");
     });
   }
 

@@ -1,4 +1,4 @@
-// Matches on the map: they pulse once, then glow and fade. Only the newest few hundred are shown.
+// Matches on the map: they pulse once, then glow and fade; the newest few hundred only.
 import { motion } from "./theme.js";
 
 const CAPACITY = 300;

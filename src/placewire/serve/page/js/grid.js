@@ -1,9 +1,9 @@
-// The grid of longitudes and latitudes, with about equal spacing at every zoom, so that empty sea shows a scale.
+// The grid of longitudes and latitudes: lines a hand's breadth apart at every zoom, so that a plain sea has a scale.
 
 const STEPS = [30, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001];
 const APART_PX = 110;
 
-/** Returns the grid lines of the visible area as GeoJSON. */
+/** Lines of the grid for what is seen, as GeoJSON. */
 export function gridOf(bounds, zoom) {
   const pixelsADegree = (512 * 2 ** zoom) / 360;
   const step = STEPS.findLast((size) => size * pixelsADegree >= APART_PX) ?? STEPS[0];

@@ -1,4 +1,4 @@
-// Connects the parts of the page: two event streams, the map, lists, the form and the plots.
+// Connect the parts of the page: two streams, the map, the lists, the form and the plots.
 import { Cards } from "./cards.js";
 import { Connection } from "./connection.js";
 import { byId, el, setText } from "./dom.js";
@@ -62,7 +62,7 @@ theme.addEventListener("change", () => cards.drawRegions());
 
 function takeStatus(status) {
   plots.add(status);
-  for (const id of subscriptions.expire(status.now)) notify(`${shorten(id, 60)} has expired`, "Its results remain on the wire.");
+  for (const id of subscriptions.expire(status.now)) notify(`${shorten(id, 60)} expired`, "Its results stay in the list.");
   const facts = { seq: status.seq, committed: status.committed_seq, subscriptions: status.subscriptions, streams: status.streams };
   for (const [name, value] of Object.entries(facts)) setText(byId(`fact-${name}`), Number.isFinite(value) ? sayCount(value) : "–");
 }
@@ -90,7 +90,7 @@ async function loadSubscriptions() {
   try {
     await subscriptions.load();
   } catch (error) {
-    if (error.status !== 401 && error.status !== 0) notify("Cannot list the subscriptions", error.message, undefined, "bad");
+    if (error.status !== 401 && error.status !== 0) notify("Cannot list subscriptions", error.message, undefined, "bad");
   }
 }
 

@@ -1,4 +1,4 @@
-// The map: its style, its sources, its visible centre, and the features at a click.
+// The map: its ground, its sources, where the visible middle is, and what lies under a click.
 import * as maplibre from "../vendor/maplibre-gl/maplibre-gl.mjs";
 import { el } from "./dom.js";
 import { gridOf } from "./grid.js";
@@ -8,10 +8,10 @@ import { narrow } from "./panel.js";
 import { motion, theme } from "./theme.js";
 
 const NOWHERE = { type: "FeatureCollection", features: [] };
-const PANEL = 400; // pixels of a wide window that the panel covers
+const PANEL = 400; // the part of a wide window that lists cover
 const WORLD = 512; // pixels around the world at zoom 0
 const [FARTHEST, CLOSEST] = [-0.6, 17];
-// The initial view: all cities of the world, from Honolulu to Auckland, in the area that panel and plots leave free.
+// At first all cities of the world, from Honolulu to Auckland, in the middle of what lists and plots leave free.
 const room = window.innerWidth - (narrow.matches ? 0 : PANEL);
 const START = { lon: 8, lat: narrow.matches ? 19 : 12, zoom: Math.min(1.6, within(Math.log2(room / WORLD) - 0.03, FARTHEST, CLOSEST)) };
 
@@ -20,13 +20,13 @@ function within(value, least, most) {
 }
 
 export class MapView {
-  /** The data of each source, to show it again after a change of theme. @type {Map<string, any>} */
+  /** What each source shows, to show it again after a change of colours. @type {Map<string, any>} */
   #shown = new Map();
   /** @type {Map<string, boolean>} */
   #visible = new Map();
   #popup = null;
   #ready = false;
-  /** @type {maplibre.Map|null} null if the browser has no WebGL; lists and forms work without it */
+  /** @type {maplibre.Map|null} null where the browser has no WebGL: lists and forms work without */
   map = null;
 
   /** @param {HTMLElement} container @param {() => {top:number,left:number,bottom:number,right:number}} padding */
@@ -42,7 +42,7 @@ export class MapView {
         zoom: Number(view.zoom) || START.zoom,
         maxZoom: CLOSEST,
         minZoom: FARTHEST,
-        // By default the map fills the window from pole to pole. On a phone the panel would cover half of that.
+        // By itself the map would fill the window from pole to pole: on a phone, whose sheet covers half of it, that is half a world.
         transformConstrain: ({ lng, lat }, zoom) => ({
           center: new maplibre.LngLat(lng, within(lat, -85, 85)), zoom: within(zoom, FARTHEST, CLOSEST) }),
         attributionControl: false,
@@ -54,8 +54,8 @@ export class MapView {
       });
     } catch (error) {
       container.append(el("p", { class: "map-missing", role: "note" },
-        "This browser cannot draw the map (it has no WebGL). Lists, forms and plots work without it."));
-      console.warn(`the map cannot be drawn: ${error instanceof Error ? error.message.slice(0, 120) : error}`);
+        "The map requires WebGL, which this browser does not support. Lists, forms and plots work without it."));
+      console.warn(`cannot draw the map: ${error instanceof Error ? error.message.slice(0, 120) : error}`);
       return;
     }
     const map = this.map;
@@ -73,7 +73,7 @@ export class MapView {
     theme.addEventListener("change", () => this.#recolour());
   }
 
-  /** Calls `pick` with the properties of the features at a click, unless a drawing is in progress. */
+  /** Calls back with what a click that draws nothing hit: properties of features of these layers. */
   onPick(layers, pick) {
     this.map?.on("click", (event) => {
       if (!this.#ready || this.container.dataset.drawing) return;
@@ -83,7 +83,7 @@ export class MapView {
     });
   }
 
-  /** Sets the features of a source. */
+  /** Shows features in a source from now on. */
   show(source, features) {
     const data = Array.isArray(features) ? { type: "FeatureCollection", features } : features;
     this.#shown.set(source, data);
@@ -99,13 +99,13 @@ export class MapView {
     return this.#ready;
   }
 
-  /** The centre of the area that the panel does not cover, [lon, lat]. */
+  /** The middle of what is not covered by the panel, [lon, lat]. */
   get centre() {
     const centre = this.map?.getCenter();
     return centre ? [centre.lng, centre.lat] : [START.lon, START.lat];
   }
 
-  /** Returns two corners around the centre that enclose this share of the visible area. */
+  /** Two corners about the middle that take this share of what is seen. */
   cornersAround(share) {
     if (!this.map) return [[START.lon - 10, START.lat - 10], [START.lon + 10, START.lat + 10]];
     const middle = this.map.project(this.centre);
@@ -154,7 +154,7 @@ export class MapView {
     this.#drawGrid();
   }
 
-  /** Applies the colours of the theme. */
+  /** Another theme: the same sources, other paints. */
   #recolour() {
     if (!this.#ready) return;
     for (const layer of makeStyle().layers) {

@@ -1,4 +1,4 @@
-// The map style: outlines, a grid and names, in the colours of the theme. Loads no tiles and no fonts.
+// How the ground looks: outlines, a grid and names, in the colours of the theme. No tiles, no fonts from anywhere.
 import { theme } from "./theme.js";
 
 const PAGE = new URL("..", import.meta.url);

@@ -1,4 +1,4 @@
-// Values stored in this browser; none if storage is not allowed.
+// What this browser remembers; nothing, where storage is not allowed.
 
 function attempt(work, otherwise) {
   try {
@@ -13,7 +13,7 @@ function over(storage) {
     get: (name) => attempt(() => storage().getItem(`placewire.${name}`), null),
     set: (name, value) => attempt(() => storage().setItem(`placewire.${name}`, value), undefined),
     drop: (name) => attempt(() => storage().removeItem(`placewire.${name}`), undefined),
-    /** Returns a JSON value, or `otherwise` if it is missing or invalid. */
+    /** A JSON value, or the other one when there is none that can be read. */
     read: (name, otherwise) => attempt(() => JSON.parse(storage().getItem(`placewire.${name}`)) ?? otherwise, otherwise),
   };
 }

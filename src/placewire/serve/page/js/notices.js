@@ -1,4 +1,4 @@
-// Visible notices, and announcements for screen readers at a limited rate.
+// Notices, and announcements for screen readers at a limited rate.
 import { byId, el } from "./dom.js";
 import { sayPlural } from "./words.js";
 
@@ -7,7 +7,7 @@ const MOST = 3;
 const SAY_EVERY_MS = 6000;
 
 /**
- * Shows a notice that disappears after a while, unless hovered or focused.
+ * A notice that goes by itself, not while it is pointed at or focused.
  * @param {string} title @param {string} [detail] @param {{label:string, act:() => void}} [action]
  */
 export function notify(title, detail = "", action = undefined, tone = "plain") {
@@ -17,7 +17,7 @@ export function notify(title, detail = "", action = undefined, tone = "plain") {
   const notice = el("div", { class: "notice", data: { tone } },
     el("div", { class: "notice-text" }, el("strong", {}, title), detail ? el("span", {}, detail) : null),
     action ? el("button", { type: "button", class: "quiet", on: { click: () => { close(); action.act(); } } }, action.label) : null,
-    el("button", { type: "button", class: "icon", "aria-label": "Close this notice", on: { click: close } }, "×"));
+    el("button", { type: "button", class: "icon", "aria-label": "Dismiss", on: { click: close } }, "×"));
   box.append(notice);
   let timer = setTimeout(close, SHOWN_MS);
   const hold = () => clearTimeout(timer);
@@ -38,7 +38,7 @@ function flush() {
   if (newest) byId("said").textContent = more > 0 ? `${newest}. ${sayPlural(more, "more result")}.` : newest;
 }
 
-/** Announces a result to screen readers; results in quick succession become one sentence. */
+/** Announce a result to screen readers; results in quick succession become one sentence. */
 export function say(sentence) {
   waiting.push(sentence);
   if (waiting.length > 1000) waiting = waiting.slice(-1000);

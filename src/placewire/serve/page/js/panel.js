@@ -1,4 +1,4 @@
-// The panel: its tabs, and its height as a bottom sheet on a phone.
+// The panel: its tabs, and on a phone the sheet that it becomes.
 import { byId } from "./dom.js";
 
 const TABS = ["wire", "subscriptions", "new", "system"];
@@ -32,7 +32,7 @@ export class Panel extends EventTarget {
     new ResizeObserver(() => this.#resized()).observe(this.#panel);
   }
 
-  /** Shows a tab; `asked` raises a low sheet. */
+  /** Shows a tab; a low sheet comes up for it when a person asked. */
   show(name, asked = false) {
     this.current = name;
     for (const other of TABS) {
@@ -56,7 +56,7 @@ export class Panel extends EventTarget {
     this.#resized();
   }
 
-  /** Lowers the sheet during drawing, and restores it afterwards. */
+  /** While somebody draws, a sheet gets out of the way. */
   makeRoom(away) {
     if (!narrow.matches) return;
     if (away) {
@@ -65,7 +65,7 @@ export class Panel extends EventTarget {
     } else this.height = this.#before;
   }
 
-  /** The area of the map that the panel covers. */
+  /** What the panel covers of the map. */
   get covered() {
     const none = { top: 0, left: 0, bottom: 0, right: 0 };
     if (!narrow.matches) return { ...none, left: this.#panel.offsetWidth + 12 };
@@ -91,7 +91,7 @@ export class Panel extends EventTarget {
     byId(`tab-${this.current}`).focus();
   }
 
-  /** The sheet's handle: a click moves to the next height, a drag to the height dragged to. */
+  /** The sheet's handle: a press goes one height on, a drag goes where it is drawn to. */
   #handle(handle) {
     let from = null;
     let dragged = false;

@@ -1,4 +1,4 @@
-// The plan: its leaves on the map, coloured by worker and shaded by load, and a notice of every change.
+// The plan: its leaves on the map, coloured by worker and shaded by load, and its changes.
 import { Refusal, service } from "./api.js";
 import { byId, el, setText } from "./dom.js";
 import { notify } from "./notices.js";
@@ -39,23 +39,23 @@ export class PlanView {
     this.#timer = setInterval(() => { if (!document.hidden) void this.load(); }, AGAIN_MS);
   }
 
-  /** Loads the current plan; draws it on the map if shown, and in the System tab. */
+  /** The plan as it is now, on the map if it is shown and in the System tab. */
   async load() {
     try {
       this.#plan = await service.plan();
       this.#draw();
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      setText(byId("plan-line"), error.status === 403 ? "The plan is shown to admin keys only." : `The plan cannot be loaded: ${error.message}`);
-      if (this.#shown) notify("The plan cannot be shown", byId("plan-line").textContent ?? "", undefined, "bad");
+      setText(byId("plan-line"), error.status === 403 ? "Only admin keys can read the plan." : `Cannot read the plan: ${error.message}`);
+      if (this.#shown) notify("Cannot show the plan", byId("plan-line").textContent ?? "", undefined, "bad");
       if (this.#shown && error.status) this.toggle(false);
     }
   }
 
-  /** Handles a change of the plan. @param {{name:string,version:number,line:string}} change */
+  /** Handle the event that another plan is in use. @param {{name:string,version:number,line:string}} change */
   changed(change) {
     const act = this.#shown ? undefined : { label: "Show", act: () => this.toggle(true) };
-    notify(`The plan changed: ${change.name}, version ${change.version}`, change.line, act, "plan");
+    notify(`Plan changed: ${change.name}, version ${change.version}`, change.line, act, "plan");
     void this.load();
   }
 
@@ -97,16 +97,16 @@ export class PlanView {
   }
 }
 
-/** Whether the plan partitions the world. If every worker has all of it, there is nothing to colour. */
+/** Whether the plan has more than one leaf. */
 function isCut(plan) {
   return plan.leaves.length > 1;
 }
 
 function sayUncut({ workers, leaves }) {
-  if (leaves[0]?.terms) return `not partitioned by region. Each of the ${workers} workers handles some of the words.`;
+  if (leaves[0]?.terms) return `partitioned by term. Each of the ${workers} workers has its own terms.`;
   return workers > 1
-    ? `not partitioned. Each of the ${workers} workers has all subscriptions and takes objects from any place.`
-    : "not partitioned. One worker has all subscriptions and takes all objects.";
+    ? `not partitioned. Each of the ${workers} workers matches a share of the objects against all subscriptions.`
+    : "not partitioned. One worker matches all objects against all subscriptions.";
 }
 
 function share(load) {

@@ -1,10 +1,10 @@
-// Plots of the last three minutes: throughput, latency, lag.
+// Three small plots of the last minutes: throughput, latency, lag.
 import { byId, setText } from "./dom.js";
 import { theme } from "./theme.js";
 import { sayCount, sayMilliseconds, sayShort } from "./words.js";
 
 const KEPT = 180; // seconds
-const SAY_EVERY = 15; // seconds between updates of the plots' descriptions
+const SAY_EVERY = 15; // so seldom the pictures' descriptions change
 
 /** @typedef {{name:string, colour:string, read:(status:any) => number|null}} Line */
 
@@ -42,7 +42,7 @@ class Plot {
     if (this.data[0].length > KEPT) for (const column of this.data) column.splice(0, column.length - KEPT);
     const head = this.shape.head(status);
     setText(byId(`said-${this.shape.id}`), head);
-    if (this.#ticks++ % SAY_EVERY === 0) this.box.setAttribute("aria-label", `${this.shape.id} of the last three minutes; now ${head}`);
+    if (this.#ticks++ % SAY_EVERY === 0) this.box.setAttribute("aria-label", `${this.shape.id}, last three minutes; now ${head}`);
     this.#chart?.setData(this.data);
   }
 
@@ -66,7 +66,7 @@ class Plot {
 export class Plots {
   #plots = PLOTS.map((shape) => new Plot(shape));
 
-  /** Adds one second's status of the service. */
+  /** One second's status of the service. */
   add(status) {
     for (const plot of this.#plots) plot.add(Date.now() / 1000, status);
   }

@@ -1,4 +1,4 @@
-// The latest objects: a ring buffer, shown on the map and fading with age.
+// The latest objects: a ring of bounded size, shown on the map and fading with age.
 import { motion, theme } from "./theme.js";
 
 const CAPACITY = 4000;
@@ -7,7 +7,7 @@ const GONE_MS = 600_000;
 const REDRAW_MS = 300;
 const FAINTEST = 0.16;
 
-/** @typedef {{seq:number,id:string,lon:number,lat:number,text:string,ts?:string,born?:number}} Thing a displayed object */
+/** @typedef {{seq:number,id:string,lon:number,lat:number,text:string,ts?:string,born?:number}} Thing an object as it is shown */
 
 export class RecentObjects {
   /** @type {Thing[]} */

@@ -1,4 +1,4 @@
-// Regions: the JSON of the service, shapes on the map, and descriptions.
+// Regions as the service takes them, as shapes on the map, and in words.
 import { sayDistance } from "./words.js";
 
 const EARTH_M = 6_371_008.8;
@@ -14,7 +14,7 @@ function clampLat(lat) {
   return Math.min(90, Math.max(-90, lat));
 }
 
-/** Rounds degrees for sending and display: 0.0001 degrees is about 11 metres. */
+/** Degrees as they are sent and shown: a ten-thousandth is about eleven metres. */
 export function roundDegrees(degrees, digits = 4) {
   return Number(degrees.toFixed(digits));
 }
@@ -26,7 +26,7 @@ export function distance(lon1, lat1, lon2, lat2) {
   return 2 * EARTH_M * Math.asin(Math.min(1, Math.sqrt(a)));
 }
 
-/** Makes a box from two corners of the map, whose longitudes may exceed 180. */
+/** A box from two corners of the map, whose longitudes may run past 180. */
 export function boxOf(a, b) {
   const [west, east] = [Math.min(a[0], b[0]), Math.max(a[0], b[0])];
   const [south, north] = [Math.min(a[1], b[1]), Math.max(a[1], b[1])];
@@ -39,7 +39,7 @@ export function circleOf(centre, edge) {
   return { circle: { lon: roundDegrees(wrapLon(centre[0])), lat: roundDegrees(clampLat(centre[1])), radius_m } };
 }
 
-/** Makes a polygon from corners of the map. Regions are planar, so it is clipped at ±180. */
+/** A polygon from corners of the map. Regions are planar, so one that leaves ±180 is cut off there. */
 export function polygonOf(corners) {
   const middle = corners.reduce((sum, [lon]) => sum + lon, 0) / corners.length;
   const shift = Math.round((wrapLon(middle) - middle) / 360) * 360;
@@ -50,7 +50,7 @@ export function polygonOf(corners) {
   return { polygon: [[...ring, [...ring[0]]]] };
 }
 
-/** Converts a circle to a ring for the map; longitudes continue past 180 instead of wrapping. */
+/** The circle as a ring for the map; longitudes run on past 180 instead of jumping. */
 export function circleRing({ lon, lat, radius_m }, steps = 96) {
   const ring = [];
   const angle = Math.min(radius_m / EARTH_M, Math.PI);
@@ -82,7 +82,7 @@ export function geometryOf(region) {
   return { type: "Polygon", coordinates: region.polygon };
 }
 
-/** Returns west, south, east and north of a geometry. */
+/** West, south, east, north of a geometry, or of a subscription's point. */
 export function boundsOf(geometry) {
   const points = geometry.type === "Point" ? [geometry.coordinates] : geometry.coordinates.flat();
   const lons = points.map(([lon]) => lon);
@@ -90,7 +90,7 @@ export function boundsOf(geometry) {
   return [Math.min(...lons), Math.min(...lats), Math.max(...lons), Math.max(...lats)];
 }
 
-/** Returns the centre of a region, from which distances of matches are measured. */
+/** The point from which the distance of a match is measured. */
 export function centreOf(region) {
   if (region.circle) return [region.circle.lon, region.circle.lat];
   const [west, south, east, north] = boundsOf(geometryOf(region));

@@ -1,14 +1,14 @@
-// Reads server-sent events from a response body, so that the request can carry an Authorization header.
+// Server-sent events read from a response's body, so that a request can carry an Authorization header.
 
 /** @typedef {{event:string,data:string,id:string|null}} Message */
 
-/** Parses a stream of text into messages by the rules of the HTML standard. */
+/** Cuts a stream of text into messages by the rules of the HTML standard. */
 export class MessageParser {
   #rest = "";
   #event = "";
   #data = [];
   #afterReturn = false;
-  /** The last id received, with a message or alone. @type {string|null} */
+  /** The last id that was sent, with a message or alone. @type {string|null} */
   lastId = null;
 
   /** @param {string} chunk @returns {Message[]} */

@@ -1,24 +1,24 @@
-// Ranked lists and bars, updated live: the k nearest, the k most relevant, the most frequent words.
+// Current results: the k nearest, the k most relevant, the most frequent terms.
 import { el, setText } from "./dom.js";
 import { sayCount, sayDistance, sayPlural, sayScore, sayTime, shorten } from "./words.js";
 
 const SHOWN = 50;
 
-/** @typedef {{object:string,seq?:number,distance_m?:number,score?:number,text?:string,lon?:number,lat?:number}} Place an entry of a ranked list */
+/** @typedef {{object:string,seq?:number,distance_m?:number,score?:number,text?:string,lon?:number,lat?:number}} Place one place of a ranked list */
 
 function before(one, other) {
   if (one.distance_m !== undefined) return one.distance_m - other.distance_m || (one.seq ?? 0) - (other.seq ?? 0);
   return other.score - one.score || (other.seq ?? 0) - (one.seq ?? 0);
 }
 
-/** The current result of a ranked or trending subscription. */
+/** The result of one ranked or trending subscription as it stands. */
 export class Standing {
   /** @type {Place[]} */
   places = [];
   /** @type {[string, number][]} */
   terms = [];
   at = "";
-  /** Objects whose texts were requested, so that texts that are no longer retained are requested only once. */
+  /** Objects whose texts were asked for: those that are not kept any more are not asked for again. */
   #asked = new Set();
 
   constructor(kind, k) {
@@ -45,7 +45,7 @@ export class Standing {
     this.places.length = Math.min(this.places.length, this.k);
   }
 
-  /** Replaces the list by the service's, keeping the texts known here. */
+  /** Takes the list as the service has it, with the texts that are known here. */
   replace(reply) {
     if (reply.terms) {
       this.terms = reply.terms;
@@ -61,7 +61,7 @@ export class Standing {
     });
   }
 
-  /** Returns true if displayed entries lack texts that were not yet requested. */
+  /** Whether places that are shown came before this page was opened, and their texts are not known. */
   asksForTexts() {
     const unknown = this.places.slice(0, SHOWN).filter(({ object, text }) => text === undefined && !this.#asked.has(object));
     for (const { object } of unknown) this.#asked.add(object);
@@ -86,7 +86,7 @@ function rankedRow(visit) {
   return row;
 }
 
-/** Draws entries into an `ol`, updating rows in place to keep the focus. */
+/** Draws places into an `ol`, row by row in place, so that focus stays where it is. */
 export function drawRanked(list, places, visit) {
   const shown = places.slice(0, SHOWN);
   keepRows(list, shown.length, () => rankedRow((row) => visit(list.places[row])));
@@ -121,10 +121,10 @@ export function drawBars(list, terms) {
   });
 }
 
-/** Describes a result, or why it is empty. */
+/** The line under a standing: what it is, or why it is empty. */
 export function sayStanding(standing) {
   if (standing.kind === "trending") {
-    return standing.at ? `Report of ${sayTime(new Date(standing.at))}` : "No report yet.";
+    return standing.at ? `Updated ${sayTime(new Date(standing.at))}` : "Waiting for the first report.";
   }
   const n = standing.places.length;
   if (n === 0) return "No matching objects yet.";

@@ -1,8 +1,8 @@
-// An event stream that reconnects after errors and silence, and resumes after the last event.
+// One stream of events that stays open: it reads, notices silence, comes back and resumes where it was.
 import { address, key, refusalOf } from "./api.js";
 import { MessageParser } from "./sse.js";
 
-const SILENCE_MS = 40_000; // a healthy server sends something at least every 15 s
+const SILENCE_MS = 40_000; // a well server says something at least every 15 s
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
 
@@ -34,7 +34,7 @@ export class EventStream {
     void this.#run();
   }
 
-  /** Retries immediately instead of after the delay. */
+  /** Another try at once, instead of when it is due. */
   retryNow() {
     this.#failures = 0;
     this.#attempt?.abort();
@@ -47,7 +47,7 @@ export class EventStream {
       try {
         refusal = await this.#read();
       } catch {
-        // The connection broke; the code below reports it.
+        // The connection broke; what follows says so.
       }
       if (refusal && refusal.status >= 400 && refusal.status < 500 && refusal.status !== 429) {
         this.hooks.onState({ name: "refused", message: refusal.message, status: refusal.status });

@@ -1,4 +1,4 @@
-// The live subscriptions: their definitions, colours and current results.
+// The subscriptions that are live here: what they wait for, in which colour, and how their results stand.
 import { Refusal, service } from "./api.js";
 import { device } from "./memory.js";
 import { Standing } from "./standing.js";
@@ -8,27 +8,27 @@ const PAGE_SIZE = 100;
 const MOST_MINE = 200;
 const EARLIEST = 500;
 const RECONCILE_MS = 4000;
-const MOST_RECONCILED = 24; // ranked lists that are loaded when the page opens
+const MOST_RECONCILED = 24; // ranked lists that are asked for at once, when the page opens
 
 /**
  * @typedef {{id:string, kind:string, wish:Record<string, any>, results:number, mine:boolean, hue:number, order:number,
  *   standing:Standing|null, reconcileAt:number}} Entry
  */
 
-/** Dispatches `list` (entries changed), `standing` and `results` (detail: the entry). */
+/** Tells of `list` (which there are), `standing` (detail: the entry) and `results` (detail: the entry). */
 export class Subscriptions extends EventTarget {
   /** @type {Map<string, Entry>} */
   entries = new Map();
-  /** The cursor of the next page, null after the last. @type {string|null} */
+  /** The next page, when there are more than are shown. @type {string|null} */
   next = null;
   #mine = new Set(device.read("mine", []));
-  /** Results deferred until a pending reply may identify their subscription. @type {(() => void)[]} */
+  /** What to do with results that came before a reply that may say whose they are. @type {(() => void)[]} */
   #early = [];
   #learners = 0;
   #hues = 0;
   #orders = 0;
 
-  /** Loads the live subscriptions: those created here, and one page of the others visible to this key. */
+  /** The live ones from the service: those made here, and a page of the others that this key may see. */
   async load() {
     await this.#learning(() => this.#list());
     this.#tell("list");
@@ -48,7 +48,7 @@ export class Subscriptions extends EventTarget {
     this.next = next;
   }
 
-  /** Runs work that may identify subscriptions; handles results deferred meanwhile at its end. */
+  /** Does what may tell whose results are; those that come meanwhile are looked at afterwards. */
   async #learning(work) {
     this.#learners += 1;
     try {
@@ -78,7 +78,7 @@ export class Subscriptions extends EventTarget {
     this.#tell("list");
   }
 
-  /** Subscribes; replaces a live subscription only if the user typed its name. */
+  /** Subscribes; a name replaces a live one only when it was chosen by hand. */
   async add(wish, name, chosen) {
     const id = chosen ? name : this.#freeName(name);
     const reply = await this.#learning(async () => {
@@ -93,7 +93,7 @@ export class Subscriptions extends EventTarget {
   }
 
   #freeName(name) {
-    // Not all names are loaded: add a random suffix, which is almost certainly free.
+    // Not all names are known here: one by chance is as good as certainly free.
     if (this.next !== null) return `${name}-${Math.random().toString(36).slice(2, 7)}`;
     let id = name;
     for (let n = 2; this.entries.has(id); n += 1) id = `${name}-${n}`;
@@ -107,7 +107,7 @@ export class Subscriptions extends EventTarget {
     this.#tell("list");
   }
 
-  /** Removes subscriptions that have expired by the event clock. @returns {string[]} those created here */
+  /** Lets go of those whose time is over by the clock of the events. @returns {string[]} which of those made here */
   expire(now) {
     const over = [...this.entries.values()].filter(({ wish }) => wish.expires !== undefined && Date.parse(wish.expires) <= Date.parse(now ?? ""));
     for (const { id } of over) this.entries.delete(id);
@@ -117,7 +117,7 @@ export class Subscriptions extends EventTarget {
     return mine;
   }
 
-  /** Defers a result while a pending reply may identify its subscription. @returns {boolean} whether it was deferred */
+  /** Puts work on a result off while a reply may still say whose it is. @returns {boolean} whether it was put off */
   putOff(id, work) {
     if (this.#learners === 0 || this.entries.has(id) || this.#early.length >= EARLIEST) return false;
     this.#early.push(work);
@@ -138,7 +138,7 @@ export class Subscriptions extends EventTarget {
     return entry;
   }
 
-  /** Replaces the list by the service's, which restores missed and wrongly dropped results. */
+  /** Takes the list as the service has it: what was missed is there, what was wrongly dropped is back. */
   async reconcile(entry) {
     try {
       const { standing } = entry;
@@ -147,7 +147,7 @@ export class Subscriptions extends EventTarget {
       if (standing.asksForTexts()) standing.replace(await service.standing(entry.id, true));
       this.#tell("standing", entry);
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error; // the streams report problems of the service
+      if (!(error instanceof Refusal)) throw error; // the streams say what is wrong with the service
     }
   }
 
@@ -174,12 +174,12 @@ export class Subscriptions extends EventTarget {
     });
   }
 
-  /** Returns all entries: those created here first, then by newest. */
+  /** Those made here first, the newest first. */
   sorted() {
     return [...this.entries.values()].sort((a, b) => Number(b.mine) - Number(a.mine) || b.order - a.order);
   }
 
-  /** Returns the CSS colour name of a subscription, listed or not. */
+  /** The colour of a subscription, listed or not, as CSS has it. */
   colourOf(id) {
     const hue = this.entries.get(id)?.hue ?? [...id].reduce((sum, letter) => (sum * 31 + letter.codePointAt(0)) % 9973, 7) % HUES;
     return `hue-${hue}`;

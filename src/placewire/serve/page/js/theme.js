@@ -1,4 +1,4 @@
-// The theme: light, dark or the system's; and colours for drawing outside CSS.
+// Light, dark, or as the system says; colours for what CSS does not draw.
 import { byId } from "./dom.js";
 import { device } from "./memory.js";
 
@@ -36,7 +36,7 @@ class Theme extends EventTarget {
     return this.chosen === "dark" || (this.chosen === "auto" && system.matches);
   }
 
-  /** Returns the current colour of a custom property as `rgb(...)`. */
+  /** A custom property's colour as it is now, as `rgb(...)`. */
   colour(name) {
     let colour = this.#colours.get(name);
     if (colour === undefined) {
@@ -48,8 +48,8 @@ class Theme extends EventTarget {
   }
 
   #label(button) {
-    button.setAttribute("aria-label", `Colours: ${SAID[this.chosen]}. Change`);
-    button.title = `Colours: ${SAID[this.chosen]}`;
+    button.setAttribute("aria-label", `Theme: ${SAID[this.chosen]}. Change`);
+    button.title = `Theme: ${SAID[this.chosen]}`;
   }
 
   #tell(button) {
@@ -61,5 +61,5 @@ class Theme extends EventTarget {
 
 export const theme = new Theme();
 
-/** The number of colours for subscriptions and workers; see `--hue-*`. */
+/** So many colours tell subscriptions and workers apart; see `--hue-*`. */
 export const HUES = 8;

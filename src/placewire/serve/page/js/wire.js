@@ -1,4 +1,4 @@
-// The wire: results in words as they arrive, newest first.
+// The list of results, newest first.
 import { byId, el, setText } from "./dom.js";
 import { say } from "./notices.js";
 import { centreOf, distance } from "./region.js";
@@ -21,17 +21,17 @@ function sayPlace(entry, place, shown) {
   const rank = entry?.standing?.rankOf(place.object) ?? 0;
   const which = rank > 0 ? `${sayOrdinal(rank)} ` : "";
   return place.distance_m !== undefined
-    ? `has a new ${which}nearest: ${quote(shown)}, ${sayDistance(place.distance_m)} away`
-    : `has a new ${which}best: ${quote(shown)}, score ${sayScore(place.score)}`;
+    ? `new ${which}nearest: ${quote(shown)}, ${sayDistance(place.distance_m)} away`
+    : `new ${which}best: ${quote(shown)}, score ${sayScore(place.score)}`;
 }
 
 function sayTerms(terms) {
   const top = terms.slice(0, 4).map(([term, count]) => `${shorten(term, 24)} (${sayCount(count)})`);
-  return top.length ? `counts ${top.join(", ")}` : "counts no words";
+  return top.length ? `trending: ${top.join(", ")}` : "no terms";
 }
 
 /**
- * Returns a result as lines of the wire.
+ * A result as lines of the wire.
  * @returns {{words:string, shown:Shown|null}[]}
  */
 export function linesOf(entry, result, details) {
@@ -42,7 +42,7 @@ export function linesOf(entry, result, details) {
   }
   if (result.type === "report") return [{ words: sayTerms(result.terms), shown: null }];
   const added = result.add ?? [];
-  if (!added.length) return [{ words: `lost ${sayPlural(result.drop?.length ?? 0, "object")} that left the window`, shown: null }];
+  if (!added.length) return [{ words: `dropped ${sayPlural(result.drop?.length ?? 0, "object")} that left the window`, shown: null }];
   return added.map((place) => {
     const shown = shownOf(place.object);
     return { words: sayPlace(entry, place, shown), shown };
@@ -56,7 +56,7 @@ export class Wire {
   #paused = false;
   #count = 0;
   #onlyMine = false;
-  /** The row of each trending subscription's last report, which the next one replaces. @type {Map<string, HTMLElement>} */
+  /** The row of each trending subscription's last report: the next one takes its place. @type {Map<string, HTMLElement>} */
   #reports = new Map();
 
   /** @param {(shown: Shown) => void} visit */
@@ -72,14 +72,14 @@ export class Wire {
     });
   }
 
-  /** Shows only results of subscriptions created here, or all. */
+  /** Hide results of subscriptions created elsewhere. */
   showOnlyMine(only) {
     this.#onlyMine = only;
     this.#list.dataset.only = only ? "mine" : "all";
     byId("wire-mine").setAttribute("aria-pressed", String(only));
   }
 
-  /** Offers the choice if there are subscriptions created here and others. */
+  /** Offer the filter if there are subscriptions created here and elsewhere. */
   offerMine(offered) {
     byId("wire-mine").hidden = !offered;
     if (!offered) this.showOnlyMine(false);
@@ -97,7 +97,7 @@ export class Wire {
 
   #draw() {
     this.#timer = null;
-    setText(byId("wire-count"), `${sayPlural(this.#count, "result")} so far`);
+    setText(byId("wire-count"), `${sayPlural(this.#count, "result")}`);
     byId("wire-empty").hidden = this.#count > 0;
     byId("wire-head").hidden = this.#count === 0;
     if (this.#paused) return;

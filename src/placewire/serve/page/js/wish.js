@@ -1,8 +1,8 @@
-// Converts form fields to the JSON of a request, and subscriptions to words.
+// Convert the form to JSON, and a subscription to one line of text.
 import { sayPoint, sayRegion } from "./region.js";
 import { isoDuration, sayDistance, sayDuration, sayMoment } from "./words.js";
 
-/** An invalid form field. */
+/** An invalid field. */
 export class WrongField extends Error {
   constructor(field, message) {
     super(message);
@@ -13,10 +13,10 @@ export class WrongField extends Error {
 function numberOf(fields, name, what, { min = -Infinity, max = Infinity, above = -Infinity, whole = false } = {}) {
   const text = String(fields[name] ?? "").trim();
   const value = Number(text);
-  if (text === "" || !Number.isFinite(value)) throw new WrongField(name, `${what} must be a number, got ${text === "" ? "nothing" : `“${text}”`}`);
+  if (text === "" || !Number.isFinite(value)) throw new WrongField(name, `${what} must be a number, got ${text === "" ? "an empty field" : `“${text}”`}`);
   if (whole && !Number.isInteger(value)) throw new WrongField(name, `${what} must be a whole number, got ${text}`);
-  if (value < min || value > max) throw new WrongField(name, `${what} must be ${min} to ${max}, got ${text}`);
-  if (value <= above) throw new WrongField(name, `${what} must be more than ${above}, got ${text}`);
+  if (value < min || value > max) throw new WrongField(name, `${what} must be between ${min} and ${max}, got ${text}`);
+  if (value <= above) throw new WrongField(name, `${what} must be greater than ${above}, got ${text}`);
   return value;
 }
 
@@ -28,7 +28,7 @@ function durationOf(fields, name, what) {
   return isoDuration(numberOf(fields, name, what, { min: 1, max: 1_000_000, whole: true }), fields[`${name}-unit`]);
 }
 
-/** Parses the polygon field: one corner per line, longitude and latitude. */
+/** The corners of the polygon's field: one a line, longitude and latitude. */
 function ringOf(text) {
   const rows = text.split(/\n|;/).map((row) => row.trim()).filter(Boolean);
   const ring = rows.map((row, index) => {
@@ -40,11 +40,11 @@ function ringOf(text) {
   });
   const [first, last] = [ring[0], ring.at(-1)];
   const closed = ring.length > 1 && first[0] === last[0] && first[1] === last[1];
-  if (ring.length - (closed ? 1 : 0) < 3) throw new WrongField("polygon", "a polygon needs 3 corners or more: draw it, or enter one corner per line");
+  if (ring.length - (closed ? 1 : 0) < 3) throw new WrongField("polygon", `a polygon must have at least 3 corners, got ${ring.length - (closed ? 1 : 0)}`);
   return closed ? ring : [...ring, first];
 }
 
-/** Returns the region given by a form's fields. @returns {import("./region.js").Region|undefined} */
+/** The region that a form's fields say. @returns {import("./region.js").Region|undefined} */
 export function regionOf(fields) {
   const lon = (name, what) => numberOf(fields, name, what, { min: -180, max: 180 });
   const lat = (name, what) => numberOf(fields, name, what, { min: -90, max: 90 });
@@ -54,7 +54,7 @@ export function regionOf(fields) {
     return { box };
   }
   if (fields.shape === "circle") {
-    const radius_m = numberOf(fields, "radius", "the radius", { above: 0 });
+    const radius_m = numberOf(fields, "radius", "radius", { above: 0 });
     return { circle: { lon: lon("lon", "longitude"), lat: lat("lat", "latitude"), radius_m } };
   }
   if (fields.shape === "polygon") return { polygon: [ringOf(String(fields.polygon ?? ""))] };
@@ -63,7 +63,7 @@ export function regionOf(fields) {
 
 function keywordsOf(fields) {
   const keywords = String(fields.words ?? "").split(/[\s,]+/).filter(Boolean);
-  if (!keywords.length) throw new WrongField("words", "enter at least one word");
+  if (!keywords.length) throw new WrongField("words", "keywords must have at least one word");
   return keywords;
 }
 
@@ -78,57 +78,57 @@ const KINDS = {
   boolean(fields) {
     const region = regionOf(fields);
     const where = String(fields.words ?? "").trim() || undefined;
-    if (!region && !where) throw new WrongField("words", "enter words or a region, or both");
+    if (!region && !where) throw new WrongField("words", "enter words, choose a region, or both");
     return { region, where };
   },
   nearest: (fields) => ({
-    ...pointOf(fields), keywords: keywordsOf(fields), k: numberOf(fields, "k", "the number of results", { min: 1, max: 1000, whole: true }),
+    ...pointOf(fields), keywords: keywordsOf(fields), k: numberOf(fields, "k", "number of results", { min: 1, max: 1000, whole: true }),
     mode: fields.mode === "all" ? "all" : undefined,
-    within_m: optional(fields, "within", () => numberOf(fields, "within", "the maximum distance", { above: 0 })),
+    within_m: optional(fields, "within", () => numberOf(fields, "within", "maximum distance", { above: 0 })),
   }),
   relevant: (fields) => ({
-    ...pointOf(fields), keywords: keywordsOf(fields), k: numberOf(fields, "k", "the number of results", { min: 1, max: 1000, whole: true }),
-    alpha: numberOf(fields, "alpha", "the weight of nearness", { min: 0, max: 1 }),
-    reach_m: optional(fields, "reach", () => numberOf(fields, "reach", "the reach", { above: 0 })),
+    ...pointOf(fields), keywords: keywordsOf(fields), k: numberOf(fields, "k", "number of results", { min: 1, max: 1000, whole: true }),
+    alpha: numberOf(fields, "alpha", "weight", { min: 0, max: 1 }),
+    reach_m: optional(fields, "reach", () => numberOf(fields, "reach", "reach", { above: 0 })),
   }),
-  trending: (fields) => ({ region: regionOf(fields), k: numberOf(fields, "k", "the number of results", { min: 1, max: 1000, whole: true }) }),
+  trending: (fields) => ({ region: regionOf(fields), k: numberOf(fields, "k", "number of results", { min: 1, max: 1000, whole: true }) }),
 };
 
 function plain(wish) {
   return Object.fromEntries(Object.entries(wish).filter(([, value]) => value !== undefined));
 }
 
-/** Returns when the subscription expires: entered in local time, sent as UTC. */
+/** The expiry: entered in local time, sent as UTC. */
 function expiryOf(fields) {
   return optional(fields, "expires", () => {
     const at = new Date(String(fields.expires));
-    if (Number.isNaN(at.getTime())) throw new WrongField("expires", `until must be a date and a time, got “${fields.expires}”`);
-    if (at.getTime() <= Date.now()) throw new WrongField("expires", "until must be in the future");
+    if (Number.isNaN(at.getTime())) throw new WrongField("expires", `expiry must be a date and a time, got “${fields.expires}”`);
+    if (at.getTime() <= Date.now()) throw new WrongField("expires", "expiry must be in the future");
     return at.toISOString();
   });
 }
 
-/** Builds a subscription's JSON from the fields of the form. */
+/** A subscription's JSON from the fields of the form. */
 export function subscriptionOf(fields) {
   const paces = fields.kind === "trending"
-    ? { window: durationOf(fields, "window", "the window"), every: durationOf(fields, "every", "the interval") }
+    ? { window: durationOf(fields, "window", "window"), every: durationOf(fields, "every", "interval") }
     : {};
   return plain({ kind: fields.kind, ...KINDS[fields.kind](fields), ...paces, expires: expiryOf(fields) });
 }
 
-/** Builds a snapshot query's JSON from the same fields. */
+/** A snapshot query's JSON from the same fields. */
 export function queryOf(fields) {
-  return plain({ kind: fields.kind, ...KINDS[fields.kind](fields), last: durationOf(fields, "last", "the time range") });
+  return plain({ kind: fields.kind, ...KINDS[fields.kind](fields), last: durationOf(fields, "last", "time span") });
 }
 
-/** Derives a name for a subscription from its words. */
+/** A name for a subscription from its words. */
 export function nameFor(fields) {
   const words = (String(fields.words ?? "").match(/[\p{L}\p{N}]+/gu) ?? []).filter((word) => !/^(AND|OR|NOT)$/.test(word));
   if (fields.kind === "trending" || !words.length) return fields.kind === "boolean" ? "everything" : fields.kind;
   return words.slice(0, 3).join("-").toLowerCase().slice(0, 40);
 }
 
-/** Formats an expression as a query string. */
+/** An expression as the query string says it. */
 export function sayWhere(where) {
   if (where === undefined) return "any text";
   if (typeof where === "string") return where;
@@ -138,9 +138,9 @@ export function sayWhere(where) {
   return `NOT (${join(where.none ?? [], "OR")})`;
 }
 
-/** Describes a subscription in one line, with its expiry. */
+/** One line that describes a subscription and its expiry. */
 export function sayWish(wish) {
-  return wish.expires === undefined ? sayWait(wish) : `${sayWait(wish)}; until ${sayMoment(new Date(wish.expires))}`;
+  return wish.expires === undefined ? sayWait(wish) : `${sayWait(wish)}; expires ${sayMoment(new Date(wish.expires))}`;
 }
 
 function sayWait(wish) {
@@ -152,10 +152,10 @@ function sayWait(wish) {
     case "nearest":
       return `the ${wish.k} nearest with ${words(wish.mode === "all" ? " and " : " or ")}, ${near()}${wish.within_m ? `, at most ${sayDistance(wish.within_m)} away` : ""}`;
     case "relevant":
-      return `the ${wish.k} most relevant to ${words(", ")}, ${near()}`;
+      return `the ${wish.k} most relevant for ${words(", ")}, ${near()}`;
     default:
-      return `the ${wish.k} most frequent words of the last ${sayDuration(wish.window)}, every ${sayDuration(wish.every)}, ${sayRegion(wish.region)}`;
+      return `the ${wish.k} most frequent terms of the last ${sayDuration(wish.window)}, every ${sayDuration(wish.every)}, ${sayRegion(wish.region)}`;
   }
 }
 
-export const KIND_NAMES = { boolean: "Matching", nearest: "Nearest", relevant: "Relevant", trending: "Trending" };
+export const KIND_NAMES = { boolean: "Boolean", nearest: "Nearest", relevant: "Relevant", trending: "Trending" };

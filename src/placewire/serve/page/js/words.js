@@ -1,4 +1,4 @@
-// Formats numbers, distances and times.
+// How numbers, distances and times are said.
 
 const count = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -8,7 +8,7 @@ export function sayCount(n) {
   return count.format(n);
 }
 
-/** Formats a number in few characters: 0.4, 12, 3,400, 1.2 M. */
+/** A rate or a measure in few characters: 0.4, 12, 3,400, 1.2 M. */
 export function sayShort(n) {
   if (n === null || n === undefined || !Number.isFinite(n)) return "–";
   const size = Math.abs(n);
@@ -38,7 +38,7 @@ export function sayTime(date) {
   return clock.format(date);
 }
 
-/** Formats a time, with its day unless that is today. */
+/** A time, with its day unless that is today. */
 export function sayMoment(date) {
   return date.toDateString() === new Date().toDateString() ? sayTime(date) : `${day.format(date)}, ${sayTime(date)}`;
 }
@@ -53,7 +53,7 @@ export function sayPlural(n, one, many = `${one}s`) {
   return `${sayCount(n)} ${n === 1 ? one : many}`;
 }
 
-/** Shortens a text to a number of characters, never splitting one. */
+/** A text that fits: cut by whole characters, never inside one. */
 export function shorten(text, limit) {
   const characters = [...text.slice(0, limit * 4)];
   if (characters.length <= limit) return text.length > limit * 4 ? `${characters.join("")}…` : text;
@@ -62,12 +62,12 @@ export function shorten(text, limit) {
 
 const UNITS = [["D", 86_400, "day"], ["H", 3600, "hour"], ["M", 60, "minute"], ["S", 1, "second"]];
 
-/** Formats seconds, minutes, hours or days as an ISO 8601 duration. */
+/** ISO 8601 of so many seconds, minutes, hours or days. */
 export function isoDuration(amount, unit) {
   return unit === "D" ? `P${amount}D` : `PT${amount}${unit}`;
 }
 
-/** Formats PT10M as "10 minutes"; leaves durations of several units unchanged. */
+/** "10 minutes" of PT10M; what is not so plain stays as it is. */
 export function sayDuration(iso) {
   const plain = /^P(?:(\d+)D|T(\d+)([HMS]))$/.exec(iso);
   if (!plain) return iso;
