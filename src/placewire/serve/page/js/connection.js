@@ -40,7 +40,7 @@ export class Connection {
   }
 
   get #alive() {
-    return ["live", "starting", "ill"].includes(this.#summary.name);
+    return this.#summary.name === "live" || this.#summary.name === "ill";
   }
 
   /** Check the health: a stream can stay open while the pipeline is down. */
@@ -62,7 +62,7 @@ export class Connection {
     if (refused) return { name: refused.status === 401 ? "key" : "refused", state: refused };
     const waiting = states.find((state) => state.name === "waiting");
     if (waiting) return { name: "waiting", state: waiting };
-    if (states.length && states.every((state) => state.name === "open")) return { name: this.#illness !== null ? "ill" : this.#starting ? "starting" : "live", state: states[0] };
+    if (states.length && states.every((state) => state.name === "open")) return { name: this.#illness === null ? "live" : "ill", state: states[0] };
     return { name: "connecting", state: null };
   }
 
@@ -71,19 +71,15 @@ export class Connection {
     const pill = byId("connection");
     const failing = this.#wasDead && name === "connecting";
     pill.dataset.state = failing ? "waiting" : name;
-    setText(byId("connection-said"), failing ? SAID.waiting : SAID[name]);
+    const starting = name === "live" && this.#starting;
+    pill.classList.toggle("starting", starting);
+    setText(byId("connection-said"), failing ? SAID.waiting : starting ? SAID.starting : SAID[name]);
     const banner = byId("banner");
     if (name === "live") {
       if (this.#wasDead && this.#opened) notify("Reconnected", "Missed results follow.");
       this.#wasDead = false;
       this.#opened = true;
       banner.hidden = true;
-    } else if (name === "starting") {
-      banner.hidden = false;
-      byId("retry").hidden = true;
-      byId("enter-key").hidden = true;
-      setText(byId("banner-title"), "The pipeline is starting");
-      setText(byId("banner-detail"), "Events are accepted and stored. Matching begins in a moment; Spark takes about half a minute.");
     } else if (name === "ill") {
       banner.hidden = false;
       byId("retry").hidden = true;
