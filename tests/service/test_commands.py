@@ -443,12 +443,12 @@ def test_keys(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert (made.code, made.out.startswith("pw_")) == (0, True)
     assert "shown only once" in made.err
     again = shell("keys", "add", "root", "--role", "admin", "--state", root)
-    assert "key 'root': is there already" in again.err
+    assert "key 'root': already exists" in again.err
     with serving(Path(root), require_keys=True) as service:
         at = ("--server", service.url)
         told = shell("status", *at)
         assert told.code == 2
-        assert "a key is needed, got none; set --key or PLACEWIRE_KEY" in told.err
+        assert "an API key is required, got none; set --key or PLACEWIRE_KEY" in told.err
         told = shell("status", "--key", "pw_wrong", *at)
         assert (told.code, "pw_wrong" in told.err) == (2, False)
         told = shell("status", "--key", "schlüssel", *at)

@@ -539,7 +539,7 @@ def test_a_service_that_is_not_well_says_what(
     page = visit(service, expected="503")
     page.wait_for_selector("#connection[data-state=ill]")
     assert page.inner_text("#banner-title") == "The server is degraded"
-    said = "the pipeline is away; what is accepted waits for it"
+    said = "the pipeline is down; accepted events wait for it"
     assert page.inner_text("#banner-detail") == said
 
 

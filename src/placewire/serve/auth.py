@@ -80,7 +80,7 @@ class Authenticator:
                 raise Refused(401, "authorization: the key is not known", CHALLENGE)
             return Caller(found.name, found.roles)
         if self.required:
-            raise Refused(401, "authorization: a key is needed, got none", CHALLENGE)
+            raise Refused(401, "authorization: an API key is required, got none", CHALLENGE)
         self._check_origin(headers)
         return LOCAL_CALLER
 

@@ -348,7 +348,7 @@ class Gateway:
         pipeline = self.pipeline_status()
         trouble = self.committer.failed or self.committer.writer.broken or self.recorder.failed
         if not trouble and pipeline == "away":
-            trouble = "the pipeline is away; what is accepted waits for it"
+            trouble = "the pipeline is down; accepted events wait for it"
         seq = self.committer.writer.next_seq
         return {
             "status": trouble or "ok",

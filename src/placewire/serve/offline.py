@@ -181,7 +181,7 @@ class OfflineReader:
         except Refused as error:
             raise Declined(error.why, error.status) from None
         if not self.ledger.add_key(key):
-            raise Declined(f"key {name!r}: is there already", 409)
+            raise Declined(f"key {name!r}: already exists", 409)
         return {"name": name, "roles": list(key.roles), "key": secret}
 
     def end_key(self, name: str) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class TableLocation:
         self.options = dict(options or {})
         self.label = f"{who} {without_secrets(path) if '://' in path else path}"
         if self.folder is not None and "%" in path:
-            raise Unusable(f"{self.label}: delta-rs takes no '%' in a path")
+            raise Unusable(f"{self.label}: delta-rs does not support '%' in a path")
         if self.folder is not None and self.folder.is_file():
             raise Unusable(f"{self.label}: must be a folder, got a file")
 
@@ -117,12 +117,12 @@ def check_readable(
     """Reject a table whose rows would be read incorrectly; raises Unusable."""
     unknown = sorted(set(features) - READABLE)
     if unknown:
-        raise Unusable(f"{label}: needs what is not read here: {', '.join(unknown)}")
+        raise Unusable(f"{label}: requires unsupported reader features: {', '.join(unknown)}")
     if reader > LAST_READER:
         raise Unusable(f"{label}: its reader version must be 1..{LAST_READER}, got {reader}")
     mode = configuration.get(MAPPING) or "none"
     if mode != "none":
-        raise Unusable(f"{label}: columns that are mapped are not read here: {MAPPING} is {mode}")
+        raise Unusable(f"{label}: column mapping is not supported: {MAPPING} is {mode}")
 
 
 def join_causes(error: Exception) -> str:
@@ -249,7 +249,8 @@ class DeltaLog:
             return []
         if any(add.get("deletionVector") for add in adds):
             raise Unusable(
-                f"{self.place.label}: version {version} has deletion vectors, which are not read"
+                f"{self.place.label}: version {version} has deletion vectors,"
+                " which are not supported"
             )
         return [self._file(add["path"], add["partitionValues"]) for add in adds]
 
@@ -293,10 +294,10 @@ def check_table(place: TableLocation, table: Any) -> None:
         with place.reporting_errors("its deletion vectors cannot be read"):
             rows = pa.RecordBatchReader.from_stream(table.deletion_vectors()).read_all().num_rows
         if rows:
-            raise Unusable(f"{place.label}: has deletion vectors, which are not read")
+            raise Unusable(f"{place.label}: has deletion vectors, which are not supported")
     for name in table.metadata().partition_columns:
         if pa.types.is_binary(pa.schema(table.schema()).field(name).type):
-            raise Unusable(f"{place.label}: column {name} parts the table and is binary")
+            raise Unusable(f"{place.label}: binary partition column {name} is not supported")
 
 
 def log_file(version: int) -> str:

@@ -125,7 +125,7 @@ def test_what_is_no_table_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for who in ("source", "sink table:"):
         with pytest.raises(Unusable, match=rf"{who} .*file: must be a folder, got a file"):
             TableLocation(who, str(tmp_path / "file"))
-        with pytest.raises(Unusable, match=r"takes no '%' in a path"):
+        with pytest.raises(Unusable, match=r"does not support '%' in a path"):
             TableLocation(who, str(tmp_path / "a%20b"))
     (tmp_path / "folder").mkdir()
     for name in ("folder", "nowhere"):

@@ -71,7 +71,7 @@ async def read_back(request: Request, gateway: Gateway, _: Caller) -> Response:
     seq = request.path_params["seq"]
     found = await asyncio.to_thread(gateway.queries.object_at, seq) if seq < 1 << 62 else None
     if found is None:
-        raise Refused(404, f"event {seq}: is no object, or not kept any more")
+        raise Refused(404, f"event {seq}: is not an object, or is no longer retained")
     return reply({"seq": seq, "object": found})
 
 

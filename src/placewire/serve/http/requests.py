@@ -51,7 +51,7 @@ async def read_body(request: Request, most: int) -> bytes:
                     raise Refused(413, f"body: must be at most {most} bytes, got more")
                 pieces.append(piece)
     except TimeoutError:
-        raise Refused(408, f"body: must come within {timeout_s:g} s") from None
+        raise Refused(408, f"body: was not received within {timeout_s:g} s") from None
     except ClientDisconnect:
         raise Refused(400, "body: the connection was closed before its end") from None
     return b"".join(pieces)

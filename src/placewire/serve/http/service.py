@@ -109,7 +109,7 @@ async def add_key(request: Request, gateway: Gateway, _: Caller) -> Response:
         raise Refused(422, "roles: must be names of roles")
     secret, key = make_key(name, tuple(roles))
     if not await asyncio.to_thread(gateway.ledger.add_key, key):
-        raise Refused(409, f"key {name!r}: is there already")
+        raise Refused(409, f"key {name!r}: already exists")
     gateway.authenticator.invalidate()
     return reply({"name": key.name, "roles": key.roles, "key": secret}, 201)
 

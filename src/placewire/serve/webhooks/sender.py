@@ -75,7 +75,7 @@ def read_url(text: object, allow_private: bool) -> str:
     if not isinstance(text, str) or not 1 <= len(text) <= MAX_URL:
         raise Refused(422, f"{where}: must be a text of 1 to {MAX_URL} characters")
     if not text.isascii() or not text.isprintable() or " " in text or "\\" in text:
-        raise Refused(422, f"{where}: must be written in printable ASCII without spaces")
+        raise Refused(422, f"{where}: must be printable ASCII without spaces")
     try:
         url = httpx.URL(text)
         host = url.host  # raises for invalid host names
@@ -86,7 +86,7 @@ def read_url(text: object, allow_private: bool) -> str:
     if not host:
         raise Refused(422, f"{where}: must name a host")
     if url.userinfo or "@" in text.split("/")[2]:
-        raise Refused(422, f"{where}: must have no user or password in it")
+        raise Refused(422, f"{where}: must not contain a user or password")
     if url.fragment or "#" in text:
         raise Refused(422, f"{where}: must have no fragment")
     port = port_of(url)
