@@ -60,7 +60,7 @@ def compare_decisions(
         stood = play(log, setup.folder, PLANS[drift], NEVER, size).readings
         assert stood is not None
         before = imbalance(sum_loads(stood.leaves.part_worker, stood.loads.load, WORKERS))
-        tried = imbalance(stood.simulate(stood.leaves))
+        tried = imbalance(stood.source.simulate(stood.leaves))
         say(f"{drift}, plan {PLANS[drift]}: the largest load {before:.2f} x the mean")
         label = drift.replace(" ", "-")
         yield Table(
@@ -89,15 +89,22 @@ def compare_ways(stood: Readings, before: float) -> Iterator[tuple[object, ...]]
         found = way()
         took_ms = 1e3 * (time.perf_counter() - started)
         if found is None:
-            yield name, before, imbalance(stood.simulate(stood.leaves)), 0, took_ms, "nothing"
+            yield (
+                name,
+                before,
+                imbalance(stood.source.simulate(stood.leaves)),
+                0,
+                took_ms,
+                "nothing",
+            )
         else:
             promised = "" if name == "ps2-global" else imbalance(found.loads)
-            tried = imbalance(stood.simulate(found.leaves))
+            tried = imbalance(stood.source.simulate(found.leaves))
             yield name, promised, tried, found.moved, took_ms, found.way
 
 
 def inputs(stood: Readings) -> tuple[Leaves, PartLoads, Sample, LoadModel]:
-    return stood.leaves, stood.loads, stood.sample(), stood.cost
+    return stood.leaves, stood.loads, stood.source.sample(), stood.cost
 
 
 def select_cells(stood: Readings) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
@@ -105,7 +112,7 @@ def select_cells(stood: Readings) -> tuple[tuple[str, ...], list[tuple[object, .
     loads = sum_loads(stood.leaves.part_worker, stood.loads.load, WORKERS)
     over = int(np.argmax(loads))
     tau = float(loads.max() - loads.min()) / 2.0
-    sample = stood.sample()
+    sample = stood.source.sample()
     grid = fit_grid(sample, GRID, GRID)
     cut = [
         refine(cell, part, grid, sample, stood.cost)
