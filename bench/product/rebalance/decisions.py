@@ -20,13 +20,14 @@ from bench.product.rebalance.drift import NEVER, PLANS, WORKERS, play
 from bench.product.rebalance.logs import Size, write_drift
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import run_blocks
-from placewire.ingest.log import batch_end, identify_log
+from placewire.ingest.log import BlockRef, batch_end, identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
 from placewire.plans.allocation import imbalance, sum_loads
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.cost.tornado import fit_grid
 from placewire.plans.leaves import Leaves
+from placewire.plans.messages import BatchContext, Ran
 from placewire.plans.planners import Planners
 from placewire.plans.rebalance.adjustment import Adjustment, PartLoads, cells_of
 from placewire.plans.rebalance.ps2 import GRID, SELECTS, Ps2Rule, adjust_ps2, refine
@@ -233,9 +234,11 @@ def count_bytes(
     sizes: dict[str, float] = {}
     try:
         while refs := source.plan(coordinator.latest.offset, size.batch, WORKERS):
-            ran = []
+            ran: list[Ran] = []
 
-            def step(context: object, refs: object = refs, ran: list = ran) -> object:
+            def step(
+                context: BatchContext, refs: list[BlockRef] = refs, ran: list[Ran] = ran
+            ) -> Ran:
                 ran.append(run_blocks(context, refs))
                 return ran[-1]
 
