@@ -105,6 +105,6 @@ def micros(answer: Answer, objects: int) -> float:
 
 def count_different(some: np.ndarray, others: np.ndarray) -> int:
     """How many pairs are on one side only."""
-    keys = [np.unique(pairs[:, 0] << 32 | pairs[:, 1]) for pairs in (some, others)]
-    doubled = len(some) - keys[0].size
-    return int(np.setxor1d(*keys, assume_unique=True).size) + doubled
+    ours, theirs = (np.unique(pairs[:, 0] << 32 | pairs[:, 1]) for pairs in (some, others))
+    doubled = len(some) - ours.size
+    return int(np.setxor1d(ours, theirs, assume_unique=True).size) + doubled

@@ -10,6 +10,8 @@ took twice as long, but they ran first, on a cold JVM.
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -84,7 +86,7 @@ class Spark:
         rows = self.ask(f"{found} ORDER BY away, seq LIMIT {asked.k}")
         return nearest_answer(*(zip(*rows, strict=True) if rows else ((), ())))
 
-    def ask(self, statement: str) -> list[tuple[object, ...]]:
+    def ask(self, statement: str) -> list[tuple[Any, ...]]:
         columns = self.session.sql(statement).toArrow().columns
         return list(zip(*(column.to_pylist() for column in columns), strict=True))
 

@@ -22,6 +22,7 @@ from placewire.batch import match as pieces
 from placewire.batch.local_runner import run_blocks
 from placewire.ingest.log import batch_end
 from placewire.ingest.sources import LogSource
+from placewire.model.kinds import BOOLEAN
 from placewire.plans.messages import BatchContext, Ran, Routed
 from placewire.sinks.outbox import result_lines
 from placewire.spark import stages as pipeline
@@ -111,8 +112,8 @@ def measure_batches(workload: Workload, folder: Path, rows: int) -> list[Measure
                 standing.rows, sum(b.objects for b in ran.blocks), len(ran.blocks),
                 sum(p.candidates for p in ran.pieces),
                 sum(p.piece.matches for p in ran.pieces),
-                *(sum(getattr(b, name) for b in ran.blocks)
-                  for name in ("decode_s", "retain_s", "match_s", "write_s")),
+                sum(b.decode_s for b in ran.blocks), sum(b.retain_s for b in ran.blocks),
+                sum(b.match_s for b in ran.blocks), sum(b.write_s for b in ran.blocks),
                 step_s - run_s, sink_s, size_of_results, size,
             ))  # fmt: skip
     coordinator.close()
@@ -127,7 +128,7 @@ def measure_routing(workload: Workload, folder: Path, rows: int, workers: int) -
     found: list[Routing] = []
 
     def run(context: BatchContext) -> Ran:
-        if context.route is None:
+        if BOOLEAN not in context.routes:
             return run_blocks(context, refs)
         summaries, sent = [], 0
         inboxes: dict[int, list[Routed]] = {}

@@ -250,7 +250,7 @@ def measure_anatomy(
             seen.append([*inside[:5], whole - inside[5], started, started + whole])
             return manifest
 
-        coordinator.step = watched  # type: ignore[method-assign, assignment]
+        coordinator.step = watched
         stop = partial(lambda seen, rows: len(seen) >= (4 if rows == large else 40), seen, rows)
         replay_on_spark(
             session, coordinator, LogSource(str(path), form),

@@ -223,7 +223,7 @@ def sizes_in(folder: Path) -> list[int]:
 def tell_tenths(noted: Sequence[Noted]) -> list[tuple[object, ...]]:
     """Averages and maxima of each tenth of the batches."""
     edges = np.linspace(0, len(noted), 11).astype(int)
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for tenth in range(10):
         some = noted[edges[tenth] : edges[tenth + 1]]
         if not some:

@@ -44,7 +44,7 @@ def measure_loading(
         loaded_s = time.perf_counter() - started
         segments = len(coordinator.latest.segments)
         coordinator.close()
-        coordinator.sweep()
+        coordinator.collect_garbage()
         on_disk = sum(
             state.file(name).stat().st_size
             for entry in coordinator.latest.segments

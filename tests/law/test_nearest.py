@@ -16,6 +16,7 @@ from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import replay_log
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
+from placewire.kinds.nearest.kind import Pacer
 from placewire.model.kinds import NEAREST
 from placewire.model.settings import Settings
 from placewire.sinks.files import FileSink
@@ -227,7 +228,9 @@ def test_an_index_follows_the_balls_that_objects_meet(tmp_path: Path) -> None:
     coordinator = Coordinator(StateDir(tmp_path / "state"), Settings(), identify_log(path))
     looked = []
     for _ in replay_log(coordinator, LogSource(str(path)), 500, 1):
-        looked.append(coordinator.settler.memory[1].looked_an_object)
+        pacer = coordinator.settler.memory[1]
+        assert isinstance(pacer, Pacer)
+        looked.append(pacer.looked_an_object)
     coordinator.close()
     assert looked[-1] is not None
     assert looked[4] is not None

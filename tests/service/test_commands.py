@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import os
@@ -610,13 +611,11 @@ def test_an_interrupted_command_ends_with_130(service: Service) -> None:
 def test_bench_runs_where_the_benchmarks_are(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from placewire.cli import commands
-
     told = shell("bench", "--only", "nothing-like-this")
     assert (told.code, "unknown experiment 'nothing-like-this'" in told.err) == (2, True)
     told = shell("bench", "--only", "kernel", "--data", str(tmp_path))
     assert (told.code, "posts_us.parquet, which is missing" in told.err) == (2, True)
-    monkeypatch.setattr(commands.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     told = shell("bench")
     assert told.code == 2
     assert "no benchmarks found" in told.err

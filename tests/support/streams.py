@@ -30,7 +30,7 @@ def split_log(folder: Path, parts: int, **life: Any) -> list[bytes]:
     return cut
 
 
-SUBSCRIPTIONS = [
+SUBSCRIPTIONS: list[dict[str, Any]] = [
     {"id": "coffee", "kind": "boolean", "where": "coffee AND (free OR sale)"},
     {"id": "tree", "kind": "boolean", "where": '{"any": ["tea", {"none": ["coffee"]}]}'},
     {"id": "box", "kind": "boolean", "region": '{"box": [-74.1, 40.6, -73.8, 40.9]}'},

@@ -155,9 +155,10 @@ def step_alone(cluster: Undealt, block: TickBlock) -> tuple[list[float], int, in
     ]
     marks.append(clock())
     entered = 0
-    for store, m in zip(stores, sifted, strict=True):
-        part = m, event[m.object].astype(np.int64)
-        entered += enter_together(store, block, [part]).row.size
+    for store, m, part in zip(stores, found, sifted, strict=True):
+        entering = m._replace(object=part.object, row=part.row, measure=part.distance)
+        at = event[part.object].astype(np.int64)
+        entered += enter_together(store, block, [(entering, at)]).row.size
     marks.append(clock())
     return marks, sum(m.candidates for m in found), entered
 

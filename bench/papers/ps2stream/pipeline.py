@@ -112,7 +112,7 @@ def run_plan(
 
         return step(batch, end, counting)
 
-    coordinator.step = watched  # type: ignore[method-assign]
+    coordinator.step = watched
     large_end = first + int(0.8 * tuples)
     big: list[tuple[int, float]] = []
     small: list[tuple[int, float]] = []

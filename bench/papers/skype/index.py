@@ -130,4 +130,4 @@ def join_found(parts: list[Relevance]) -> Relevance:
     if len(parts) == 1:
         return parts[0]
     columns = [np.concatenate(column) for column in list(zip(*parts, strict=True))[:3]]
-    return Relevance(*columns, np.sum([part.counters for part in parts], axis=0))
+    return Relevance._make([*columns, np.sum([part.counters for part in parts], axis=0)])

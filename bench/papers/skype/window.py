@@ -33,7 +33,7 @@ from placewire.model.kinds import RELEVANT
 from placewire.model.subscriptions import SubscriptionRows, map_columns, take_rows
 from placewire.model.times import FAR_PAST_US
 from placewire.objects.window import Moves
-from placewire.segments.live import LiveSegment
+from placewire.segments.live_segment import LiveSegment
 from placewire.segments.segment import Segment
 
 

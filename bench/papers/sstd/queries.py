@@ -51,8 +51,11 @@ class Setting(NamedTuple):
 class Engine(Protocol):
     """Something that answers snapshot queries; `kinds` are those that it can."""
 
-    name: str
-    kinds: tuple[str, ...]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def kinds(self) -> tuple[str, ...]: ...
 
     def answer(self, query: Query) -> Answer: ...
 

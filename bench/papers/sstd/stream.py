@@ -160,7 +160,7 @@ def join(known: Timed | None, more: Timed) -> Timed:
     if known is None:
         return more
     lists = [a + b for a, b in zip(known[:3], more[:3], strict=True)]
-    return Timed(*lists, known.commits | more.commits)
+    return Timed._make([*lists, known.commits | more.commits])
 
 
 def row_of(when: str, kind: str, timed: Timed, idle: Timed) -> tuple[object, ...]:

@@ -56,8 +56,10 @@ def take_objects(objects: Probe, step: int, most: int | None = None) -> Probe:
     """Every `step`-th object, or the first `most` of these."""
     picked = np.arange(0, objects.codes.size, step)[:most]
     offsets, at = take_slices(objects.term_offsets, picked)
-    columns = (objects.codes, objects.lon, objects.lat, objects.now_us)
-    return make_probe(*(column[picked] for column in columns), offsets, objects.terms[at])
+    return make_probe(
+        objects.codes[picked], objects.lon[picked], objects.lat[picked], objects.now_us[picked],
+        offsets, objects.terms[at],
+    )  # fmt: skip
 
 
 def scatter_places(drawn: Drawn, most_km: float) -> Drawn:

@@ -191,15 +191,12 @@ def spread_summaries(
     scope, term = scopes[at], post_term[of_post]
     keys = (term ^ ((scope.astype(np.int64) + 1).astype(np.uint64) * GOLDEN)) * MIX
     _, first = np.unique(keys, return_index=True)
-    news = [
-        read_only(array)
-        for array in (
-            np.arange(first.size, dtype=np.uint32),
-            term[first],
-            np.arange(first.size + 1, dtype=np.int64),
-            scope[first],
-        )
-    ]
+    news = (
+        read_only(np.arange(first.size, dtype=np.uint32)),
+        read_only(term[first]),
+        read_only(np.arange(first.size + 1, dtype=np.int64)),
+        read_only(scope[first]),
+    )
     note_s = best_of(lambda: posts_into_maps(*news, *live.tables))
     late = float(np.count_nonzero(post_row[of_post[first]] >= rows.total // 2)) / first.size
     lines: list[tuple[object, ...]] = []

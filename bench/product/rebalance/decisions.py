@@ -20,13 +20,14 @@ from bench.product.rebalance.drift import NEVER, PLANS, WORKERS, play
 from bench.product.rebalance.logs import Size, write_drift
 from placewire.batch.coordinator import Coordinator
 from placewire.batch.local_runner import run_blocks
-from placewire.ingest.log import batch_end, identify_log
+from placewire.ingest.log import BlockRef, batch_end, identify_log
 from placewire.ingest.sources import LogSource
 from placewire.model.settings import Settings
 from placewire.plans.allocation import imbalance, sum_loads
 from placewire.plans.cost.model import LoadModel
 from placewire.plans.cost.tornado import fit_grid
 from placewire.plans.leaves import Leaves
+from placewire.plans.messages import BatchContext, Ran
 from placewire.plans.planners import Planners
 from placewire.plans.rebalance.adjustment import Adjustment, PartLoads, cells_of
 from placewire.plans.rebalance.ps2 import GRID, SELECTS, Ps2Rule, adjust_ps2, refine
@@ -60,7 +61,7 @@ def compare_decisions(
         stood = play(log, setup.folder, PLANS[drift], NEVER, size).readings
         assert stood is not None
         before = imbalance(sum_loads(stood.leaves.part_worker, stood.loads.load, WORKERS))
-        tried = imbalance(stood.simulate(stood.leaves))
+        tried = imbalance(stood.source.simulate(stood.leaves))
         say(f"{drift}, plan {PLANS[drift]}: the largest load {before:.2f} x the mean")
         label = drift.replace(" ", "-")
         yield Table(
@@ -89,15 +90,22 @@ def compare_ways(stood: Readings, before: float) -> Iterator[tuple[object, ...]]
         found = way()
         took_ms = 1e3 * (time.perf_counter() - started)
         if found is None:
-            yield name, before, imbalance(stood.simulate(stood.leaves)), 0, took_ms, "nothing"
+            yield (
+                name,
+                before,
+                imbalance(stood.source.simulate(stood.leaves)),
+                0,
+                took_ms,
+                "nothing",
+            )
         else:
             promised = "" if name == "ps2-global" else imbalance(found.loads)
-            tried = imbalance(stood.simulate(found.leaves))
+            tried = imbalance(stood.source.simulate(found.leaves))
             yield name, promised, tried, found.moved, took_ms, found.way
 
 
 def inputs(stood: Readings) -> tuple[Leaves, PartLoads, Sample, LoadModel]:
-    return stood.leaves, stood.loads, stood.sample(), stood.cost
+    return stood.leaves, stood.loads, stood.source.sample(), stood.cost
 
 
 def select_cells(stood: Readings) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
@@ -105,7 +113,7 @@ def select_cells(stood: Readings) -> tuple[tuple[str, ...], list[tuple[object, .
     loads = sum_loads(stood.leaves.part_worker, stood.loads.load, WORKERS)
     over = int(np.argmax(loads))
     tau = float(loads.max() - loads.min()) / 2.0
-    sample = stood.sample()
+    sample = stood.source.sample()
     grid = fit_grid(sample, GRID, GRID)
     cut = [
         refine(cell, part, grid, sample, stood.cost)
@@ -226,9 +234,11 @@ def count_bytes(
     sizes: dict[str, float] = {}
     try:
         while refs := source.plan(coordinator.latest.offset, size.batch, WORKERS):
-            ran = []
+            ran: list[Ran] = []
 
-            def step(context: object, refs: object = refs, ran: list = ran) -> object:
+            def step(
+                context: BatchContext, refs: list[BlockRef] = refs, ran: list[Ran] = ran
+            ) -> Ran:
                 ran.append(run_blocks(context, refs))
                 return ran[-1]
 

@@ -316,7 +316,7 @@ def replay_drift(
     """Objects a second before and in the drift, how uneven workers were in it, and changes."""
     state = StateDir(setup.folder / "state")
     coordinator = Coordinator(
-        state, Settings(), identify_log(log), PLANS[SPARK_DRIFT], SPARK_WORKERS, size.sample,
+        state, Settings(), identify_log(Path(log)), PLANS[SPARK_DRIFT], SPARK_WORKERS, size.sample,
         rebalance=RebalanceRule(name),
     )  # fmt: skip
     at: list[tuple[int, float]] = []

@@ -76,7 +76,7 @@ def measure_cold_pages(
         pairs.append([held[a:b] for a, b in pairwise(offsets.tolist())])
     gains = []
     for worker in range(WORKERS):
-        start, end = gained_ranges(*tables, worker, WORKERS)
+        start, end = gained_ranges(tables[0], tables[1], worker, WORKERS)
         new = int(np.setdiff1d(pairs[1][worker], pairs[0][worker]).size)
         if start.size and new:
             gains.append(Gain(start, end, new, take_there(whole, start, end, batch)))

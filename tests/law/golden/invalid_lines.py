@@ -25,7 +25,7 @@ ASK_BOOLEAN = {
 ASK_NEAREST = {"type": "query", "id": "q", "ts": TS, "kind": "nearest", "last": "PT1H", **POINT}
 ASK_RELEVANT = {**ASK_NEAREST, "kind": "relevant", "alpha": 0.5}
 ASK_TRENDING = {"type": "query", "id": "q", "ts": TS, "kind": "trending", "last": "PT1H", "k": 1}
-EVERY = [
+EVERY: list[dict[str, Any]] = [
     OBJECT, UNSUBSCRIBE, BOOLEAN, NEAREST, RELEVANT, TRENDING,
     ASK_BOOLEAN, ASK_NEAREST, ASK_RELEVANT, ASK_TRENDING,
 ]  # fmt: skip

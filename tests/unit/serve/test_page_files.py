@@ -43,7 +43,8 @@ exit 1
 def test_the_places_are_those_of_the_city() -> None:
     named = json.loads((PAGE / "geo/places.json").read_text())["features"]
     assert {place["properties"]["name"] for place in named} == {
-        place.name for place in (*places().cities, *places().hot_spots)
+        *(city.name for city in places().cities),
+        *(spot.name for spot in places().hot_spots),
     }
 
 

@@ -577,9 +577,9 @@ def test_compaction_never_changes_what_matches(
             live = LiveSegments(state, entries)
         most = max(most, len(live.segments))
         found = set()
-        for segment, dead in live.pairs():
-            ids = ids_of(segment.rows)
-            for o, row in pairs(match_segment(probe, segment, dead)):
+        for one, dead in live.pairs():
+            ids = ids_of(one.rows)
+            for o, row in pairs(match_segment(probe, one, dead)):
                 assert (o, ids[row]) not in found, "a row is live in two segments"
                 found.add((o, ids[row]))
         alive = make_boolean_segment(

@@ -710,4 +710,4 @@ def test_rule_round_trip(odd: str, method: str, tmp_path: Any) -> None:
             assert back[field].tolist() == array.tolist()
         got = assign_new(again, made.loads, *columns_of(WISHES[:9]), 3)
         for one, other in zip(expected, got, strict=True):
-            assert one.tolist() == other.tolist()
+            assert np.array_equal(one, other)
