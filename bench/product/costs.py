@@ -20,7 +20,7 @@ from bench.workload import Workload, write_objects_log
 from placewire.batch import dispatch as dispatcher
 from placewire.batch import match as pieces
 from placewire.batch.local_runner import run_blocks
-from placewire.ingest.log import batch_end
+from placewire.ingest.log import BlockRef, batch_end
 from placewire.ingest.sources import LogSource
 from placewire.model.kinds import BOOLEAN
 from placewire.plans.messages import BatchContext, Ran, Routed
@@ -92,7 +92,11 @@ def measure_batches(workload: Workload, folder: Path, rows: int) -> list[Measure
             refs = LogSource(str(log)).plan(coordinator.latest.offset, rows, blocks)
             kept: list[tuple[Ran, float]] = []
 
-            def run(context: BatchContext, refs=refs, kept=kept) -> Ran:  # type: ignore[no-untyped-def]
+            def run(
+                context: BatchContext,
+                refs: list[BlockRef] = refs,
+                kept: list[tuple[Ran, float]] = kept,
+            ) -> Ran:
                 started = time.thread_time()
                 ran = run_blocks(context, refs)
                 kept.append((ran, time.thread_time() - started))

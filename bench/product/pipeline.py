@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from pyspark.sql import SparkSession
@@ -19,11 +19,12 @@ from bench.figures import Figures, Table
 from bench.harness import Setup
 from bench.peers import passthrough, spark_sql
 from bench.workload import Workload, write_objects_log, write_objects_parquet
-from placewire.batch.coordinator import Coordinator
+from placewire.batch.coordinator import Coordinator, Run
 from placewire.ingest.sources import LogSource
 from placewire.kinds.boolean.kind import make_boolean_segment
 from placewire.model.kinds import BOOLEAN
 from placewire.model.settings import Settings
+from placewire.plans.messages import BatchContext, Ran
 from placewire.segments.live import LiveSegments
 from placewire.segments.segment import write_segment
 from placewire.spark.session import make_session
@@ -228,14 +229,14 @@ def measure_anatomy(
         path, form, rows = source
 
         def watched(
-            batch: int, end: object, measure_anatomy: Callable[..., object],
-            step: Callable[..., object] = step, seen: list[list[float]] = seen,
-        ) -> object:  # fmt: skip
+            batch: int, end: Offset, run: Run,
+            step: Callable[[int, Offset, Run], Manifest] = step, seen: list[list[float]] = seen,
+        ) -> Manifest:  # fmt: skip
             inside: list[float] = []
 
-            def timed(context: object) -> object:
+            def timed(context: BatchContext) -> Ran:
                 started = time.perf_counter()
-                ran: Any = measure_anatomy(context)
+                ran = run(context)
                 wall = time.perf_counter() - started
                 parts = [
                     sum(getattr(block, field) for block in ran.blocks) / CORES

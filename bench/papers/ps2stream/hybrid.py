@@ -22,7 +22,13 @@ from placewire.kinds.boolean.match import make_probe, match_segment
 from placewire.plans.boolean import kdt as kdt_module
 from placewire.plans.boolean.kdt import plan_kdt
 from placewire.plans.boolean.methods import METHODS, SPACE_METHODS, TEXT_METHODS
-from placewire.plans.boolean.subset import text_similarity, weigh_subset, whole_sample
+from placewire.plans.boolean.subset import (
+    SampleSubset,
+    WeighedTerms,
+    text_similarity,
+    weigh_subset,
+    whole_sample,
+)
 from placewire.plans.cost.measures import Measures, Posted, measure_plan, post_rows
 from placewire.plans.cost.model import LoadModel, calibrate
 from placewire.plans.kernels.term_maps import Objects
@@ -172,7 +178,9 @@ def try_thresholds(case: PlanCase, workers: int, taken: float) -> list[float]:
 def without_text() -> AbstractContextManager[object]:
     """Plan `kdt` as if nothing could be cut by text."""
 
-    def price_text(sample, subset, weighed, most, cost):  # type: ignore[no-untyped-def]
+    def price_text(
+        sample: Sample, subset: SampleSubset, weighed: WeighedTerms, most: int, cost: LoadModel
+    ) -> np.ndarray:
         return np.array([weigh_subset(sample, subset, cost), *[np.inf] * (most - 1)])
 
     return patch.multiple(

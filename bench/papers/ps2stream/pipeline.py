@@ -19,15 +19,17 @@ from bench.harness import Setup
 from bench.papers.ps2stream.queries import TupleStream, draw_streams
 from bench.product.latency import WARM_S, Followed, follow, join_ticks, replay_with
 from bench.product.pipeline import no_fingerprint
-from placewire.batch.coordinator import Coordinator
+from placewire.batch.coordinator import Coordinator, Run
 from placewire.ingest.log import identify_log
 from placewire.ingest.sources import LogSource
+from placewire.model.kinds import BOOLEAN
 from placewire.model.settings import Settings
 from placewire.plans.boolean.methods import METHODS
+from placewire.plans.messages import BatchContext, Ran
 from placewire.spark.session import make_session
 from placewire.spark.stages import replay_on_spark
 from placewire.storage.layout import StateDir
-from placewire.storage.manifest import Manifest
+from placewire.storage.manifest import Manifest, Offset
 
 PLANS = ("shared", *METHODS, "auto")
 SETS = ("Q1", "Q2", "Q3")
@@ -100,11 +102,11 @@ def run_plan(
     route_s = 0.0
     step = coordinator.step
 
-    def watched(batch, end, run):  # type: ignore[no-untyped-def]
-        def counting(context):  # type: ignore[no-untyped-def]
+    def watched(batch: int, end: Offset, run: Run) -> Manifest:
+        def counting(context: BatchContext) -> Ran:
             nonlocal sent, routed, route_s
             ran = run(context)
-            if context.route is not None:
+            if BOOLEAN in context.routes:
                 sent += sum(block.sent for block in ran.blocks)
                 routed += sum(block.objects for block in ran.blocks)
                 route_s += sum(block.route_s for block in ran.blocks)
